@@ -29,6 +29,7 @@ build_packages=(
   libabsl-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev
   libdnnl-dev zlib1g-dev libxxhash-dev libssl-dev libutfcpp-dev
   libgtest-dev libgmock-dev
+  python3-dev pybind11-dev patchelf
 )
 dev_packages=(
   clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev shellcheck pyflakes3

@@ -23,6 +23,14 @@ def _flags(ctx, modules, option):
             seen[flag.strip()] = True
     return seen.keys()
 
+def _link_includes(ctx):
+    """Makes the folders with headers that are not on the compiler's own path part of the repository."""
+    names = []
+    for flag in _flags(ctx, ctx.attr.include_modules, "--cflags-only-I"):
+        names.append("include%d" % len(names))
+        ctx.symlink(flag[len("-I"):], names[-1])
+    return names
+
 def _require_header(ctx, header):
     for root in _INCLUDE_ROOTS:
         if ctx.path(root + "/" + header).exists:
@@ -38,16 +46,19 @@ def _system_library_impl(ctx):
     for header in ctx.attr.headers:
         _require_header(ctx, header)
     defines = [f[2:] for f in _flags(ctx, ctx.attr.modules, "--cflags-only-other") if f.startswith("-D")]
+    includes = _link_includes(ctx)
     ctx.file("BUILD", """
 package(default_visibility = ["//visibility:public"])
 exports_files({tools})
-cc_library(name = "{name}", defines = {defines}, linkopts = {linkopts})
+cc_library(name = "{name}", defines = {defines}, linkopts = {linkopts}, includes = {includes},
+           hdrs = glob([include + "/**" for include in {includes}]))
 {extra}
 """.format(
         name = ctx.attr.library or ctx.name,
         extra = ctx.attr.build,
         tools = repr(ctx.attr.tools),
         defines = repr(defines),
+        includes = repr(includes),
         linkopts = repr(_flags(ctx, ctx.attr.modules, "--libs") + ctx.attr.linkopts),
     ))
 
@@ -55,6 +66,9 @@ system_library = repository_rule(
     implementation = _system_library_impl,
     attrs = {
         "modules": attr.string_list(doc = "pkg-config module names"),
+        "include_modules": attr.string_list(
+            doc = "pkg-config modules of which only the folders of headers are used",
+        ),
         "headers": attr.string_list(doc = "headers that must exist, for a library without a .pc file"),
         "linkopts": attr.string_list(doc = "further linker options"),
         "library": attr.string(doc = "cc_library name, if not the repository's"),

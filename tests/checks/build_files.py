@@ -38,7 +38,7 @@ SYSTEM_LIBRARIES = {
     "CLI/": "@cli11", "absl/": "@absl", "benchmark/": "@benchmark", "fmt/": "@spdlog",
     "gmock/": "@googletest", "google/protobuf/": "@com_google_protobuf//:protobuf",
     "grpc/": "@grpc", "grpcpp/": "@grpc", "gtest/": "@googletest", "nlohmann/": "@nlohmann_json",
-    "oneapi/": "@dnnl", "openssl/": "@crypto", "spdlog/": "@spdlog", "utf8cpp/": "@utfcpp",
+    "oneapi/": "@dnnl", "openssl/": "@crypto", "pybind11/": "@pybind11", "spdlog/": "@spdlog", "utf8cpp/": "@utfcpp",
     "xxhash.h": "@xxhash", "yaml-cpp/": "@yaml_cpp", "zlib.h": "@zlib",
     "cublasLt.h": "@cuda//:headers", "cuda": "@cuda//:headers", "cudnn": "@cuda//:headers",
     "nccl.h": "@cuda//:headers",

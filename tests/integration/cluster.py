@@ -30,9 +30,10 @@ def overrides(settings):
 
 def run(config, settings=None, run_dir=None, timeout=DEADLINE_S, extra=()):
     """Runs `psctl run -o json` to the end and returns its summary."""
-    arguments = ["run", str(config), "-o", "json", *overrides(settings or {}), *extra]
+    arguments = ["run", str(config), "-o", "json", *overrides(settings or {})]
     if run_dir is not None:
         arguments += ["--run-dir", str(run_dir)]
+    arguments += extra
     return json.loads(psctl(*arguments, timeout=timeout).stdout)
 
 

@@ -13,12 +13,14 @@ SLIPSTREAM_TARGETS = {
     "transport": EXCHANGE_PROGRAMS,
     "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
     "latency": EXCHANGE_PROGRAMS,
+    "python": [*EXCHANGE_PROGRAMS, "//worker/python:slipstream/_core.so"],
     "training": ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"],
 }
 # The programs of all other contenders. They are taken from this checkout.
 PEER_TARGETS = {
     "transport": [*RAW_PROBES, "//tests/benchmarks:naive_probe"],
     "latency": RAW_PROBES,
+    "python": RAW_PROBES,
 }
 
 

@@ -17,6 +17,7 @@ import build_plan
 import builds_report
 import kernel_suite
 import latency_suite
+import python_suite
 import table
 import training_suite
 import transport_suite
@@ -25,6 +26,7 @@ from rounds import say
 from suite import Suite
 
 SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite,
+          "python": python_suite,
           "training": training_suite}
 EXAMPLES = """
 Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the

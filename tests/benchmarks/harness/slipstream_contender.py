@@ -84,12 +84,15 @@ class SlipstreamContender(Contender):
         self.cluster = cluster.Cluster(config, settings, self.directory, workers=0,
                                        build=self.build)
         for worker in range(self.setting.workers):
-            self.workers.append(ContenderProcess(
-                f"driver-{worker}",
-                [self.build.program("tests/benchmarks/exchange_driver"), "--coordinator",
-                 self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes,
-                 *self.cluster.credentials()],
-                self.directory))
+            self.workers.append(self.start_worker(worker))
+
+    def start_worker(self, worker):
+        return ContenderProcess(
+            f"driver-{worker}",
+            [self.build.program("tests/benchmarks/exchange_driver"), "--coordinator",
+             self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes,
+             *self.cluster.credentials()],
+            self.directory)
 
     def stop(self):
         super().stop()

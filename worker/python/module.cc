@@ -1,0 +1,396 @@
+// The extension module slipstream._core: one worker's session for Python, call by call. The package
+// around it (slipstream/) has the interface for users.
+
+#include <google/protobuf/util/json_util.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/model_file/model_file.h"
+#include "common/protocol/batch_ranges.h"
+#include "common/rpc/secure_credentials.h"
+#include "common/security/credential_files.h"
+#include "worker/python/log_lines.h"
+#include "worker/python/operations.h"
+#include "worker/python/session.h"
+
+namespace slipstream {
+namespace {
+
+namespace py = pybind11;
+
+/// A failure, to be raised as the exception of its code.
+class Failure : public std::exception {
+ public:
+  explicit Failure(const absl::Status& status)
+      : code_(absl::StatusCodeToString(status.code())), message_(status.message()) {}
+
+  const char* what() const noexcept override { return message_.c_str(); }
+  const std::string& code() const { return code_; }
+
+ private:
+  std::string code_;
+  std::string message_;
+};
+
+void Check(const absl::Status& status) {
+  if (!status.ok()) throw Failure(status);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
+    const std::map<std::string, std::string>& files, CertifiedRole role,
+    std::optional<uint32_t> number) {
+  const auto of = [&files](const std::string& name) {
+    const auto found = files.find(name);
+    return found == files.end() ? std::string() : found->second;
+  };
+  const SecuritySpec security = {
+      .mtls = {.ca = of("ca"), .certificate = of("certificate"), .key = of("key")},
+      .token = of("token")};
+  const CredentialHolder holder = {.role = role, .number = number};
+  const CredentialFiles own = FilesFor(security, holder);
+  const absl::StatusOr<OwnCredentials> checked = CheckCredentials(own, holder, absl::Now());
+  if (!checked.ok()) return checked.status();
+  WarnAbout(*checked, own, absl::Now());
+  return MakeChannelCredentials(own);
+}
+
+/// An operation and what it returns. The value is made when it is asked for, by a thread that holds
+/// the interpreter's lock.
+class PendingResult {
+ public:
+  PendingResult(std::shared_ptr<Operation> operation, std::function<py::object()> value)
+      : operation_(std::move(operation)), value_(std::move(value)) {}
+
+  bool Wait(double seconds) {
+    if (operation_->is_over()) return true;
+    const py::gil_scoped_release release;
+    return operation_->Wait(absl::Seconds(seconds));
+  }
+
+  py::object Value() {
+    Check(operation_->status());
+    return value_();
+  }
+
+ private:
+  const std::shared_ptr<Operation> operation_;
+  const std::function<py::object()> value_;
+};
+
+py::object None() { return py::none(); }
+
+/// Memory of a session, as an object with Python's buffer protocol.
+struct Arena {
+  std::span<float> values;
+};
+
+/// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
+class Worker {
+ public:
+  /// Fails in a process that was forked from the one that made the worker: the threads are there
+  /// alone.
+  void CheckProcess() const {
+    if (getpid() != process_) {
+      throw Failure(absl::UnimplementedError(
+          "this process was forked from the worker's: only the worker itself may use its run"));
+    }
+  }
+
+  ~Worker() {
+    if (getpid() != process_) {
+      // The threads that would have to end are not in this process.
+      (void)operations_.release();
+      (void)new std::shared_ptr<State>(state_);
+      return;
+    }
+    const py::gil_scoped_release release;
+    state_->interruption->Stop();
+    operations_.reset();
+    state_->session.reset();
+  }
+
+  PendingResult Join(const std::string& coordinator, std::optional<uint32_t> worker,
+                     const std::map<std::string, std::string>& files) {
+    auto credentials = CredentialsOf(files, CertifiedRole::kWorker, worker);
+    Check(credentials.status());
+    Session::Options options = {.coordinator = coordinator, .credentials = *credentials};
+    if (worker.has_value()) options.worker = WorkerId{*worker};
+    return Begin([options](State& state) {
+      absl::StatusOr<std::unique_ptr<Session>> session =
+          Session::Join(options, *state.interruption);
+      if (session.ok()) state.session = *std::move(session);
+      return session.status();
+    });
+  }
+
+  PendingResult Synchronize(
+      const std::vector<std::pair<std::string, std::vector<uint64_t>>>& tensors, uint64_t examples,
+      const py::buffer& first) {
+    TensorLayout layout;
+    for (const auto& [name, shape] : tensors) Check(layout.Append(name, shape));
+    std::vector<float> values = CopyOf(first);
+    return Begin([layout, examples, values = std::move(values)](State& state) {
+      return state.session->Synchronize(layout, examples, values);
+    });
+  }
+
+  PendingResult Next() {
+    auto work = std::make_shared<std::optional<Session::Work>>();
+    const auto value = [work]() -> py::object {
+      if (!work->has_value()) return py::none();
+      std::vector<std::pair<uint64_t, uint64_t>> ranges;
+      for (const BatchRange& range : (*work)->batches)
+        ranges.emplace_back(range.first, range.count);
+      return py::cast(ranges);
+    };
+    return Begin(
+        [work](State& state) {
+          absl::StatusOr<std::optional<Session::Work>> next = state.session->Next();
+          if (next.ok()) *work = *std::move(next);
+          return next.status();
+        },
+        value);
+  }
+
+  PendingResult Push(uint32_t examples, std::optional<float> loss) {
+    auto counts = std::make_shared<bool>(false);
+    return Begin(
+        [counts, examples, loss](State& state) {
+          const absl::StatusOr<bool> pushed =
+              state.session->Push({.examples = examples, .loss = loss});
+          if (pushed.ok()) *counts = *pushed;
+          return pushed.status();
+        },
+        [counts] { return py::cast(*counts); });
+  }
+
+  PendingResult Await() {
+    return Begin([](State& state) { return state.session->Await(); });
+  }
+
+  /// `into` has to stay until the operation is over; the package keeps it.
+  PendingResult Read(const py::buffer& into) {
+    const std::span<float> values = SpanOf(into);
+    auto reading = std::make_shared<WeightsReader::Reading>();
+    const auto value = [reading] {
+      std::vector<uint64_t> versions;
+      for (const Version version : reading->versions) versions.push_back(Value(version));
+      return py::object(py::make_tuple(versions, reading->examples));
+    };
+    return Begin(
+        [values, reading](State& state) {
+          absl::StatusOr<WeightsReader::Reading> read = state.session->Read(values);
+          if (read.ok()) *reading = *std::move(read);
+          return read.status();
+        },
+        value);
+  }
+
+  PendingResult Save(const std::string& path) {
+    return Begin([path](State& state) {
+      const Session& session = *state.session;
+      const ModelMetadata metadata = {{"run", session.settings().name}};
+      return WriteModelFile(path, session.layout(), metadata, state.session->weights());
+    });
+  }
+
+  PendingResult Finish() {
+    return Begin([](State& state) { return state.session->Finish(); });
+  }
+
+  void Leave(const std::string& failure) {
+    CheckProcess();
+    const py::gil_scoped_release release;
+    state_->interruption->Stop();
+    const auto left = operations_->Begin([state = state_, failure] {
+      if (state->session != nullptr) state->session->Leave(failure);
+      return absl::OkStatus();
+    });
+    left->Wait(absl::Seconds(30));
+  }
+
+  void EndTraining() { session().EndTraining(); }
+  Arena weights() { return {session().weights()}; }
+  Arena values() { return {session().values()}; }
+
+  /// Returns the positions of a mini-batch's examples, as the bytes of unsigned 32-bit numbers.
+  py::bytes ExamplesOf(uint64_t batch) {
+    const std::span<const uint32_t> examples = session().ExamplesOf(batch);
+    return {reinterpret_cast<const char*>(examples.data()), examples.size_bytes()};
+  }
+
+  py::list Replies() {
+    py::list replies;
+    for (const PushReply& reply : session().replies()) {
+      replies.append(
+          py::make_tuple(std::string(Name(reply.outcome)), Value(reply.version), reply.staleness));
+    }
+    return replies;
+  }
+
+  py::dict Settings() {
+    const RunSpec& settings = session().settings();
+    const AlgorithmRow& algorithm = RowOf(settings.worker.algorithm);
+    py::dict facts;
+    facts["name"] = settings.name;
+    facts["seed"] = settings.seed;
+    facts["workers"] = settings.cluster.workers;
+    facts["servers"] = session().servers();
+    facts["policy"] = std::string(RowOf(settings.consistency.policy).name);
+    facts["batch_size"] = settings.training.batch_size;
+    facts["epochs"] = settings.training.epochs;
+    facts["own_work"] = settings.training.work == TrainingSpec::Work::kOwn;
+    facts["algorithm"] = std::string(algorithm.name);
+    facts["pushes_gradients"] = algorithm.pushes == PushKind::kGradient;
+    facts["steps"] = settings.worker.quantum();
+    facts["lease_seconds"] = absl::ToDoubleSeconds(settings.cluster.lease);
+    return facts;
+  }
+
+  std::pair<uint32_t, uint64_t> Identity() {
+    const auto& identity = session().identity();
+    return {Value(identity.worker), Value(identity.incarnation)};
+  }
+
+ private:
+  struct State {
+    std::shared_ptr<Interruption> interruption = std::make_shared<Interruption>();
+    std::unique_ptr<Session> session;
+  };
+
+  static std::span<float> SpanOf(const py::buffer& buffer) {
+    const py::buffer_info info = buffer.request(/*writable=*/true);
+    CheckFloats(info);
+    return {static_cast<float*>(info.ptr), static_cast<size_t>(info.size)};
+  }
+
+  static std::vector<float> CopyOf(const py::buffer& buffer) {
+    const py::buffer_info info = buffer.request();
+    CheckFloats(info);
+    const auto* begin = static_cast<const float*>(info.ptr);
+    return {begin, begin + info.size};
+  }
+
+  static void CheckFloats(const py::buffer_info& info) {
+    py::ssize_t stride = info.itemsize;
+    bool is_contiguous = true;
+    for (size_t i = info.shape.size(); i-- > 0;) {
+      is_contiguous = is_contiguous && (info.shape[i] <= 1 || info.strides[i] == stride);
+      stride *= info.shape[i];
+    }
+    const bool is_float = info.format == "f" || info.format == "<f" || info.format == "=f";
+    if (is_float && is_contiguous) return;
+    throw Failure(absl::InvalidArgumentError(
+        "values are 32-bit floating-point numbers, one after another; this is another type, or an "
+        "array with gaps"));
+  }
+
+  /// Returns the session, of a worker that is in no operation.
+  Session& session() {
+    CheckProcess();
+    if (state_->session == nullptr) {
+      throw Failure(absl::FailedPreconditionError("the worker has not joined a run"));
+    }
+    return *state_->session;
+  }
+
+  PendingResult Begin(const std::function<absl::Status(State&)>& work,
+                      std::function<py::object()> value = None) {
+    CheckProcess();
+    return {operations_->Begin([state = state_, work] { return work(*state); }), std::move(value)};
+  }
+
+  const pid_t process_ = getpid();
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::unique_ptr<Operations> operations_ = std::make_unique<Operations>();
+};
+
+std::string StatusJson(const std::string& coordinator,
+                       const std::map<std::string, std::string>& files) {
+  auto credentials = CredentialsOf(files, CertifiedRole::kOperator, std::nullopt);
+  Check(credentials.status());
+  absl::StatusOr<v1::RunStatus> status;
+  {
+    const py::gil_scoped_release release;
+    const CoordinatorClient client(coordinator, {.credentials = *credentials},
+                                   [](absl::Duration) { return false; });
+    status = client.GetStatus();
+  }
+  Check(status.status());
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string json;
+  (void)google::protobuf::util::MessageToJsonString(*status, &json, options);
+  return json;
+}
+
+/// Has each failure raised as the exception that the package makes of its code and its text.
+void RaiseBy(const py::function& exception_of) {
+  static PyObject* maker = nullptr;  // Kept for as long as the process lives.
+  Py_XDECREF(maker);
+  maker = exception_of.inc_ref().ptr();
+  static const bool is_registered = [] {
+    py::register_exception_translator([](std::exception_ptr thrown) {
+      try {
+        if (thrown) std::rethrow_exception(thrown);
+      } catch (const Failure& error) {
+        const auto make = py::reinterpret_borrow<py::function>(maker);
+        const py::object exception = make(error.code(), error.what());
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+      }
+    });
+    return true;
+  }();
+  (void)is_registered;
+}
+
+}  // namespace
+}  // namespace slipstream
+
+PYBIND11_MODULE(_core, module) {
+  using namespace slipstream;  // NOLINT(google-build-using-namespace): pybind11's macro is outside.
+  module.doc() = "One worker of a Slipstream run; the package slipstream is its interface.";
+  KeepLogLines();
+  py::class_<PendingResult>(module, "Operation")
+      .def("wait", &PendingResult::Wait, py::arg("seconds"))
+      .def("value", &PendingResult::Value);
+  py::class_<Arena>(module, "Arena", py::buffer_protocol()).def_buffer([](Arena& arena) {
+    return py::buffer_info(arena.values.data(), static_cast<py::ssize_t>(arena.values.size()));
+  });
+  py::class_<Worker>(module, "Worker")
+      .def(py::init<>())
+      .def("join", &Worker::Join)
+      .def("synchronize", &Worker::Synchronize)
+      .def("next", &Worker::Next)
+      .def("push", &Worker::Push)
+      .def("settle", &Worker::Await)
+      .def("read", &Worker::Read)
+      .def("save", &Worker::Save)
+      .def("finish", &Worker::Finish)
+      .def("leave", &Worker::Leave)
+      .def("end_training", &Worker::EndTraining)
+      .def("weights", &Worker::weights, py::keep_alive<0, 1>())
+      .def("values", &Worker::values, py::keep_alive<0, 1>())
+      .def("examples_of", &Worker::ExamplesOf)
+      .def("replies", &Worker::Replies)
+      .def("settings", &Worker::Settings)
+      .def("identity", &Worker::Identity);
+  module.def("raise_by", &RaiseBy);
+  module.def("status_json", &StatusJson);
+  module.def("take_log_lines", [] {
+    std::vector<std::pair<int, std::string>> lines;
+    for (LoggedLine& line : TakeLogLines()) lines.emplace_back(line.level, std::move(line.text));
+    return lines;
+  });
+}

@@ -1,0 +1,187 @@
+#ifndef SLIPSTREAM_WORKER_PYTHON_SESSION_H_
+#define SLIPSTREAM_WORKER_PYTHON_SESSION_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/layout/tensor_layout.h"
+#include "common/local/shared_arena.h"
+#include "common/memory/aligned_buffer.h"
+#include "common/protocol/batch_ranges.h"
+#include "common/protocol/shard_messages.h"
+#include "common/run/run_spec.h"
+#include "worker/client/coordinator_client.h"
+#include "worker/client/joining.h"
+#include "worker/client/parameter_client.h"
+#include "worker/client/weights_reader.h"
+#include "worker/data/batch_order.h"
+#include "worker/training/gradient_clip.h"
+#include "worker/training/heartbeat.h"
+#include "worker/training/interruption.h"
+#include "worker/training/nonfinite_steps.h"
+#include "worker/training/step_figures.h"
+#include "worker/training/unit_fetcher.h"
+#include "worker/training/work_source.h"
+
+namespace slipstream {
+
+/// One worker of a run, whose model, examples and loop are another program's:
+///
+///   auto session = Session::Join(options, interruption);            // Heartbeats begin.
+///   session->Synchronize(layout, examples, first);    // weights() are the run's.
+///   while (auto work = session->Next(); work->has_value()) {
+///     … compute values from weights(), write them to values() …
+///     session->Push({.examples = …, .loss = …});
+///   }
+///   session->Finish();                                // weights() are the final ones.
+///
+/// What is pushed follows from the run's worker.algorithm: gradients, or under local_sgd and diloco
+/// the difference of the weights that Next brought and those that local steps have led to. The
+/// caller may change weights() between Next and Push.
+///
+/// Codes of failures: UNAVAILABLE, a server cannot be reached; FAILED_PRECONDITION, the lease ended
+/// or the call comes at a wrong time; OUT_OF_RANGE, the run has finished; ABORTED, it failed;
+/// INVALID_ARGUMENT, what was given does not fit the run; RESOURCE_EXHAUSTED, the run takes no more
+/// workers; CANCELLED, after an
+/// interruption.
+///
+/// Not thread-safe: one owner. EndTraining and what is constant may be used by any thread.
+class Session {
+ public:
+  struct Options {
+    /// host:port of server 0.
+    std::string coordinator;
+
+    /// The id to take part under; the lowest free one if it is absent.
+    std::optional<WorkerId> worker;
+    std::shared_ptr<grpc::ChannelCredentials> credentials;
+  };
+
+  /// What Next asks for.
+  struct Work {
+    /// The mini-batches that the next push stands for.
+    BatchRanges batches;
+  };
+
+  struct Values {
+    /// The number of examples that the values are computed from: at least 1, at most
+    /// training.batch_size for each mini-batch.
+    uint32_t examples = 0;
+
+    /// The loss, for status and logs.
+    std::optional<float> loss;
+  };
+
+  /// `interruption` must outlive the session. Whoever stops it ends all waits, now and later, from
+  /// any thread.
+  static absl::StatusOr<std::unique_ptr<Session>> Join(const Options& options,
+                                                       Interruption& interruption);
+
+  /// Leaves the run, at once.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const RunSpec& settings() const { return settings_; }
+  const Identity& identity() const { return joined_.identity; }
+  const std::vector<std::string>& servers() const { return joined_.servers; }
+
+  /// Agrees with the other workers on the tensors, and on the number of examples of an epoch (0
+  /// where the settings say it). `first` are the weights to start from if this worker is the first;
+  /// otherwise they do not count. Waits until the run has weights, and reads them into weights().
+  absl::Status Synchronize(const TensorLayout& layout, uint64_t examples,
+                           std::span<const float> first);
+
+  /// Returns the memory of the model's weights and of the values to push, in the layout's order.
+  /// REQUIRES: Synchronize was called, and succeeded or failed after it had made them.
+  std::span<float> weights() { return weights_.span(); }
+  std::span<float> values() { return values_; }
+  const TensorLayout& layout() const { return layout_; }
+
+  /// Waits for the answers to the last push, and returns the next work, for which weights() are
+  /// there; nothing once there is none. Until the work is pushed or skipped it is returned again.
+  absl::StatusOr<std::optional<Work>> Next();
+
+  /// Returns the examples of a mini-batch, of those that servers hand out; valid until the next
+  /// call. REQUIRES: training.work is handed_out.
+  std::span<const uint32_t> ExamplesOf(uint64_t batch) { return order_->Examples(batch); }
+
+  /// Pushes values() for the work at hand. They must stay as they are until Next returns. Values
+  /// that are not finite are left out: returns false; INTERNAL if there were too many in a row.
+  absl::StatusOr<bool> Push(const Values& values);
+
+  /// Waits until all answers to the last push are there.
+  absl::Status Await();
+
+  /// Returns the newest answer of each shard to a push; the defaults before the first.
+  std::vector<PushReply> replies() const { return client_->replies(); }
+
+  /// Reads the newest weights, at any time after Synchronize.
+  absl::StatusOr<WeightsReader::Reading> Read(std::span<float> weights);
+
+  /// Says that no push follows, waits until the run is over, and reads the final weights into
+  /// weights().
+  absl::Status Finish();
+
+  /// Ends training for all workers.
+  void EndTraining() { heartbeat_->EndTraining(); }
+
+  /// Makes all waits end, now and later, and leaves the run. `failure` is for people.
+  void Leave(const std::string& failure);
+
+  StepFigures::Figures figures() const { return figures_.Read(absl::Now()); }
+
+ private:
+  Session(const Options& options, Interruption& interruption);
+  absl::Status Start();
+  absl::Status CheckSettings() const;
+  absl::Status MakeMemory(size_t parameters);
+  void MakeClient();
+  absl::Status Initialize(uint64_t grant, std::span<const float> first);
+  absl::Status CheckPush(const Values& values) const;
+
+  /// Returns the failure behind `status` if an interruption caused it; else `status`.
+  absl::Status Cause(const absl::Status& status) const;
+
+  // Constant after Join.
+  const Options options_;
+  Interruption& interruption_;
+  CoordinatorClient coordinator_;
+  JoinedRun joined_;
+  RunSpec settings_;
+  std::optional<NonfiniteSteps> nonfinite_;
+  std::optional<GradientClip> clip_;
+
+  StepFigures figures_;
+  std::unique_ptr<Heartbeat> heartbeat_;
+
+  // Since Synchronize.
+  TensorLayout layout_;
+  ShardMap map_;
+  std::optional<SharedArena> arena_;
+  AlignedBuffer<float> own_values_;
+  AlignedBuffer<float> weights_;
+  std::span<float> values_;
+  std::optional<BatchOrder> order_;
+  std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<UnitFetcher> units_;
+  std::unique_ptr<WorkSource> work_;
+  std::unique_ptr<WeightsReader> reader_;
+
+  std::optional<Work> at_hand_;
+  absl::Time turn_;  // When the wait for it began.
+  absl::Time work_began_;
+  uint64_t steps_ = 0;
+  bool is_over_ = false;  // No work is left.
+  bool has_left_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_PYTHON_SESSION_H_

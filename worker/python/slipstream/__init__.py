@@ -1,0 +1,44 @@
+"""Slipstream: training one model on machines that do not keep step.
+
+    import slipstream
+
+    with slipstream.connect("node0:7070") as run:        # joins as a worker
+        run.synchronize(model, examples=len(dataset))    # the first worker's weights, for all
+        opt = slipstream.Optimizer(run, model)           # the servers' rule
+        for positions in run.batches():                  # handed out, each example once an epoch
+            opt.zero_grad()
+            loss = criterion(model(x[positions]), y[positions])
+            loss.backward()
+            opt.step(loss=loss.item())
+
+`Run` has the calls for loops of another kind and for models that are no PyTorch modules.
+`LocalSteps` (also under the names `DiLoCo` and `LocalSGD`) is for workers that take steps of their
+own. PyTorch and NumPy are used where they are installed; neither is needed. Lines that the library
+logs go to the logger "slipstream".
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ._errors import (AccessDenied, Error, ForkedError, LeaseLost, Left, NotReady, Refused,
+                      RunFailed, RunFinished, RunFull, ServerUnreachable)
+from ._pending import Pending
+from ._run import PushResult, Run, Settings, ShardAnswer, connect, status
+
+if TYPE_CHECKING:
+    from ._torch import DiLoCo, LocalSGD, LocalSteps, Optimizer
+
+__all__ = ["AccessDenied", "DiLoCo", "Error", "ForkedError", "LeaseLost", "Left", "LocalSGD",
+           "LocalSteps", "NotReady", "Optimizer", "Pending", "PushResult", "Refused", "Run",
+           "RunFailed", "RunFinished", "RunFull", "ServerUnreachable", "Settings", "ShardAnswer",
+           "connect", "status"]
+
+_OF_TORCH = ("DiLoCo", "LocalSGD", "LocalSteps", "Optimizer")
+
+
+def __getattr__(name: str) -> Any:
+    # PyTorch takes seconds to load, and is not needed for the rest.
+    if name in _OF_TORCH:
+        from . import _torch
+        return getattr(_torch, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

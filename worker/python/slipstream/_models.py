@@ -1,0 +1,65 @@
+"""What a model is to a run: named tensors of 32-bit floats."""
+from __future__ import annotations
+
+import sys
+from typing import Any, Mapping
+
+from ._errors import Refused
+from ._run import Run, _copy, _size
+
+# A tensor's name, its shape and its values.
+NamedTensor = tuple[str, tuple[int, ...], Any]
+
+
+def is_module(model: Any) -> bool:
+    """Returns whether the model is a torch.nn.Module. torch is not loaded for it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(model, torch.nn.Module)
+
+
+def tensors_of(model: Any) -> list[NamedTensor]:
+    """Returns the tensors that take part, in the model's order. Empty ones do not: they have no
+    values."""
+    tensors: list[NamedTensor] = []
+    if is_module(model):
+        for name, parameter in model.named_parameters():
+            if not parameter.requires_grad or parameter.numel() == 0:
+                continue
+            if str(parameter.dtype) != "torch.float32":
+                raise Refused(f"{name} is {parameter.dtype}; a run's tensors are float32")
+            tensors.append((name, tuple(parameter.shape), parameter))
+    elif isinstance(model, Mapping):
+        for name, values in model.items():
+            view = memoryview(values)
+            if view.format not in ("f", "<f", "=f"):
+                raise Refused(f"{name} has format {view.format}; a run's tensors are float32")
+            if view.nbytes > 0:
+                tensors.append((name, tuple(view.shape or ()), values))
+    else:
+        raise Refused(f"a model is a torch.nn.Module or a mapping of names to arrays, not "
+                      f"{type(model).__name__}")
+    if not tensors:
+        raise Refused("the model has no tensors to train")
+    return tensors
+
+
+def flat_copy(tensors: list[NamedTensor]) -> memoryview:
+    """Returns the values of all tensors, one after another."""
+    flat = memoryview(bytearray(4 * sum(_size(shape) for _, shape, _ in tensors))).cast("f")
+    begin = 0
+    for name, shape, values in tensors:
+        count = _size(shape)
+        _copy(values, flat[begin:begin + count], name)
+        begin += count
+    return flat
+
+
+def adopt(model: Any, run: Run) -> None:
+    """Gives the model the run's weights: a module's parameters come to lie in the run's memory, if
+    they are on the processor; arrays are filled."""
+    if is_module(model):
+        from . import _torch
+        _torch.adopt(model, run)
+    else:
+        for name, values in run.weights.items():
+            _copy(values, model[name], name)

@@ -1,0 +1,452 @@
+"""A worker's part in a run."""
+from __future__ import annotations
+
+import array
+import dataclasses
+import json
+import os
+import types
+from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+
+from . import _core
+from ._errors import Error, NotReady, Refused, RunFinished
+from ._pending import Pending, pass_on_log_lines
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class ShardAnswer:
+    """A shard's answer to a push.
+
+    outcome:   "APPLIED" and "BUFFERED" count; "DROPPED_LATE" does not; "TOO_STALE" was refused.
+    version:   the version of the shard that the push is or will be part of.
+    staleness: the version that the push is applied to, less the one it was computed from.
+    """
+    outcome: str
+    version: int
+    staleness: int
+
+
+@dataclasses.dataclass(frozen=True)
+class PushResult:
+    """The answers of all shards to a push, and what stands out of them.
+
+    outcome:   the shards' if they agree, else "SPLIT".
+    version:   the lowest of the shards.
+    staleness: the highest of the shards.
+    """
+    outcome: str
+    version: int
+    staleness: int
+    shards: tuple[ShardAnswer, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The settings of the run that a worker has to know; run.yaml has them all.
+
+    steps: the number of mini-batches that a push stands for, or the most.
+    """
+    name: str
+    seed: int
+    workers: int
+    servers: tuple[str, ...]
+    policy: str
+    batch_size: int
+    epochs: int
+    own_work: bool
+    algorithm: str
+    pushes_gradients: bool
+    steps: int
+    lease_seconds: float
+
+
+class Run:
+    """This process's part in a run, as a worker. `connect` makes it.
+
+    Use it as a context manager: leaving the block leaves the run. Inside, the model is synchronized
+    once, and then weights are fetched and values pushed in turn. `Optimizer` and `LocalSteps` do
+    that for a PyTorch model; `fetch` and `push` are for everything else.
+
+    One thread at a time may use it. Every wait ends with Ctrl-C.
+    """
+
+    def __init__(self, worker: _core.Worker) -> None:
+        self._worker = worker
+        self._settings: Optional[Settings] = None
+        self._tensors: list[tuple[str, tuple[int, ...]]] = []
+        self._work: Optional[list[tuple[int, int]]] = None
+        self._examples = 0  # Of the mini-batches that were given out for the work at hand.
+        self._push: Optional[Pending[bool]] = None
+        self._last: Optional[PushResult] = None
+        self._is_over = False
+        self._is_finished = False
+
+    # What the run is.
+
+    @property
+    def settings(self) -> Settings:
+        """The run's settings."""
+        if self._settings is None:
+            facts = self._worker.settings()
+            facts["servers"] = tuple(facts["servers"])
+            self._settings = Settings(**facts)
+        return self._settings
+
+    @property
+    def worker(self) -> int:
+        """This worker's id, in status and logs."""
+        return self._worker.identity()[0]
+
+    @property
+    def finished(self) -> bool:
+        """Whether the run is over, and the weights are the final ones."""
+        return self._is_finished
+
+    # The model.
+
+    def synchronize(self, model: Any, *, examples: int = 0) -> None:
+        """Agrees with the other workers on the model, and takes the run's weights.
+
+        model:    a torch.nn.Module, whose parameters that need gradients take part, or a mapping of
+                  names to arrays of 32-bit floats (numpy, or the buffer protocol). The weights of
+                  the worker that comes first count; all others get them.
+        examples: the number of examples in the training set, the same for all workers; needed where
+                  the servers hand out work and run.yaml has no data.examples.
+
+        A module's parameters then lie in this worker's memory for the run, so that nothing is copied
+        (parameters on a GPU are). Buffers, such as BatchNorm's means, are not shared: each worker
+        has its own. Raises Refused, naming the first difference, if other workers have another
+        model.
+        """
+        if not self.settings.own_work and examples < 0:
+            raise Refused(f"examples={examples}: a training set has at least one")
+        from . import _models
+        tensors = _models.tensors_of(model)
+        first = _models.flat_copy(tensors)
+        shapes = [(name, list(shape)) for name, shape, _ in tensors]
+        self._wait(self._worker.synchronize(shapes, 0 if self.settings.own_work else examples,
+                                            first))
+        self._tensors = [(name, tuple(shape)) for name, shape, _ in tensors]
+        _models.adopt(model, self)
+
+    @property
+    def weights(self) -> Mapping[str, Any]:
+        """The weights by name: views of the memory that `fetch` fills. numpy arrays where numpy is
+        installed, else memoryviews, float32, in the tensors' shapes."""
+        return self._views(self._worker.weights())
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        """The memory of the values to push, by name, as `weights`."""
+        return self._views(self._worker.values())
+
+    def _views(self, arena: _core.Arena) -> dict[str, Any]:
+        if not self._tensors:
+            raise NotReady("the model is not synchronized yet")
+        views: dict[str, Any] = {}
+        begin = 0
+        buffer: Any = arena
+        flat: Any = memoryview(buffer) if numpy is None else numpy.asarray(buffer)
+        for name, shape in self._tensors:
+            count = 1
+            for size in shape:
+                count *= size
+            part = flat[begin:begin + count]
+            if numpy is None:
+                views[name] = part.cast("B").cast("f", shape) if shape else part
+            else:
+                views[name] = part.reshape(shape)
+            begin += count
+        return views
+
+    # Steps.
+
+    def fetch(self) -> bool:
+        """Waits for the answers to the last push, and for weights to compute from; `weights` then
+        has them. Returns False if no work is left: this worker's loop is over. Without a push in
+        between, it returns at once."""
+        if self._work is not None:
+            return True
+        if self._is_over:
+            return False
+        self._work = self._wait(self._worker.next())
+        self._take_result()
+        self._examples = 0
+        self._is_over = self._work is None
+        return not self._is_over
+
+    def mini_batches_at_hand(self) -> int:
+        """Returns how many mini-batches the next push stands for; 0 before the fetch."""
+        return 0 if self._work is None else sum(count for _, count in self._work)
+
+    def push(self, values: Optional[Mapping[str, Any]] = None, *, examples: Optional[int] = None,
+             loss: Optional[float] = None) -> Pending[PushResult]:
+        """Pushes values that were computed from the weights of the last `fetch`: the mean gradient
+        of a mini-batch, or what the run's worker.algorithm says.
+
+        values:   arrays of float32 by name, which are copied; none if `values` of the run has them.
+        examples: the number of examples of the mini-batches; by default those of the mini-batches
+                  that `batches` gave out, or else training.batch_size.
+        loss:     for status and logs.
+
+        Returns at once. The result is there when all shards have answered; `fetch` waits for it, too.
+        """
+        self._begin_push(values, examples, loss)
+        return Pending(self._worker.settle(), lambda _: self._settle())
+
+    def exchange(self, values: Optional[Mapping[str, Any]] = None, *,
+                 examples: Optional[int] = None, loss: Optional[float] = None) -> PushResult:
+        """Pushes, and waits for the answer and for the next weights."""
+        self._begin_push(values, examples, loss)
+        self.fetch()
+        assert self._last is not None
+        return self._last
+
+    def _begin_push(self, values: Optional[Mapping[str, Any]], examples: Optional[int],
+                    loss: Optional[float]) -> None:
+        if self._work is None:
+            raise RunFinished("no work is left in this run") if self._is_over else NotReady(
+                "a push follows a fetch, each time: there are no weights that it was computed from")
+        if values is not None:
+            own = self.values
+            if set(values) != set(own):
+                odd = sorted(set(values) ^ set(own))[0]
+                raise Refused(f"values: {odd!r} is missing, or is none of the model's tensors")
+            for name, array_of_name in values.items():
+                _copy(array_of_name, own[name], name)
+        if examples is None:
+            examples = (self._examples or
+                        self.mini_batches_at_hand() * self.settings.batch_size)
+        self._push = Pending(self._worker.push(examples, loss), bool)
+        self._work = None
+
+    def _settle(self) -> PushResult:
+        """Takes over the result of the last push, waiting for it if need be."""
+        if self._push is not None:
+            self._wait(self._worker.settle())
+        self._take_result()
+        if self._last is None:
+            raise NotReady("nothing was pushed yet")
+        return self._last
+
+    def _take_result(self) -> None:
+        """Takes over the result of the last push, whose answers have all come."""
+        if self._push is not None:
+            push, self._push = self._push, None
+            counts = push.result()
+            shards = tuple(ShardAnswer(*reply) for reply in self._worker.replies())
+            outcomes = {shard.outcome for shard in shards}
+            outcome = outcomes.pop() if len(outcomes) == 1 else "SPLIT"
+            self._last = PushResult(outcome if counts else "NONFINITE",
+                                    min(shard.version for shard in shards),
+                                    max(shard.staleness for shard in shards), shards)
+
+    @property
+    def last(self) -> PushResult:
+        """The result of the last push; waits for it. A push whose values are not finite is left out,
+        with the outcome "NONFINITE"."""
+        return self._settle()
+
+    def batches(self) -> Iterator[Sequence[int]]:
+        """Yields the mini-batches that the servers hand out to this worker, as positions in the
+        training set, until the run is over. In every epoch each example is handed out once.
+
+        Between two of them, the loop has to push; `Optimizer.step` and `LocalSteps` do. At the end
+        the final weights are fetched.
+        """
+        if self.settings.own_work:
+            raise Refused("training.work is own: this run's workers choose their examples; iterate "
+                          "over run.steps(your_loader)")
+        while self.fetch():
+            assert self._work is not None
+            work = self._work
+            for first, count in work:
+                for batch in range(first, first + count):
+                    positions = self._positions(batch)
+                    self._examples += len(positions)
+                    yield positions
+            if self._work is work:
+                raise NotReady("the last mini-batch was not pushed: call the optimizer's step, or "
+                               "run.push, before the next one")
+        self.finish()
+
+    def _positions(self, batch: int) -> Sequence[int]:
+        data = self._worker.examples_of(batch)
+        if numpy is not None:
+            listed: list[int] = numpy.frombuffer(data, dtype=numpy.uint32).tolist()
+            return listed
+        return array.array("I", data)
+
+    def steps(self, batches: Iterable[T]) -> Iterator[T]:
+        """Yields from your own iterable, such as a DataLoader, as long as the run wants work from
+        this worker. If the run ends first, the final weights are fetched, and `finished` is true."""
+        for batch in batches:
+            if not self.fetch():
+                self.finish()
+                return
+            yield batch
+
+    def pull(self, into: Optional[Mapping[str, Any]] = None) -> tuple[int, ...]:
+        """Reads the newest weights, whatever is under way, into arrays of float32 by name, or into
+        `weights`. Returns the version of each shard. Call it between a push and the next fetch, or
+        with `into`: weights that a gradient is being computed from must stay."""
+        if into is None:
+            versions, _ = self._wait(self._worker.read(self._worker.weights()))
+            return tuple(versions)
+        count = sum(_size(shape) for _, shape in self._tensors)
+        flat = array.array("f", bytes(4 * count))
+        versions, _ = self._wait(self._worker.read(flat))
+        begin = 0
+        for name, shape in self._tensors:
+            _copy(memoryview(flat)[begin:begin + _size(shape)], into[name], name)
+            begin += _size(shape)
+        return tuple(versions)
+
+    def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
+        """Writes `weights` to a safetensors file, whole or not at all."""
+        self._wait(self._worker.save(os.fspath(path)))
+
+    # The end.
+
+    def stop(self) -> None:
+        """Ends training for all workers. Each still pushes what it is at."""
+        self._worker.end_training()
+
+    def finish(self) -> None:
+        """Waits until the run is over, and fetches the final weights. `batches` and `steps` call it
+        when no work is left."""
+        if self._is_finished:
+            return
+        self._wait(self._worker.finish())
+        self._take_result()
+        self._is_over = self._is_finished = True
+
+    def leave(self, failure: str = "") -> None:
+        """Leaves the run; the others go on. `failure` says why, for people."""
+        self._worker.leave(failure)
+        pass_on_log_lines()
+
+    def __enter__(self) -> "Run":
+        return self
+
+    def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
+                 _: Optional[types.TracebackType]) -> bool:
+        is_end = isinstance(error, RunFinished)
+        reason = "" if error is None or is_end else f"{type(error).__name__}: {error}"
+        try:
+            self.leave(reason)
+        except Error:
+            if error is None:
+                raise
+        return is_end
+
+    @staticmethod
+    def _wait(operation: _core.Operation) -> Any:
+        return Pending(operation, _as_it_is).result()
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _size(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def _copy(source: Any, target: Any, name: str) -> None:
+    """Copies float32 values between arrays, or objects with the buffer protocol."""
+    if hasattr(source, "detach"):
+        source = source.detach().cpu().numpy()
+    if hasattr(target, "detach"):
+        target = target.detach().numpy()
+    view, into = memoryview(source), memoryview(target)
+    if view.format not in ("f", "<f", "=f") or view.nbytes != into.nbytes:
+        raise Refused(f"{name}: {into.nbytes // 4} values of float32 are expected, not "
+                      f"{view.nbytes // max(1, view.itemsize)} of format {view.format}")
+    into.cast("B")[:] = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
+
+
+def credential_files(tls: Union[None, str, Mapping[str, str]],
+                     token: Optional[str]) -> dict[str, str]:
+    """Returns the files by which this process shows who it is: those given, else those that
+    psctl run passes on."""
+    files = {}
+    for name in ("ca", "certificate", "key", "token"):
+        value = os.environ.get("SLIPSTREAM_" + name.upper(), "")
+        if value:
+            files[name] = value
+    if isinstance(tls, str):
+        files = {"ca": tls}
+    elif tls is not None:
+        unknown = set(tls) - {"ca", "certificate", "key"}
+        if unknown:
+            raise Refused(f"tls: {sorted(unknown)[0]!r} is none of ca, certificate, key")
+        files = dict(tls)
+    if token is not None:
+        files["token"] = token
+    return files
+
+
+def address_of(address: Optional[str]) -> str:
+    found = address or os.environ.get("SLIPSTREAM_COORDINATOR", "")
+    if not found:
+        raise Refused('no address: connect("host:port") names server 0 of the run, or psctl run '
+                      "FILE -- python3 … does it by the variable SLIPSTREAM_COORDINATOR")
+    return found
+
+
+def connect(address: Optional[str] = None, *, worker: Optional[int] = None,
+            tls: Union[None, str, Mapping[str, str]] = None,
+            token: Optional[str] = None) -> Run:
+    """Joins a run as a worker.
+
+    address: "host:port" of server 0; by default what psctl run says.
+    worker:  the id to take part under; by default what psctl run says, or the lowest that is free.
+    tls:     the file of the authority's certificate (worker.crt and worker.key, or worker-3.crt of
+             a worker with that id, lie beside it), or a mapping of "ca", "certificate" and "key" to
+             files.
+    token:   a file with the run's token, or "env:NAME", instead of a certificate.
+
+    Waits until the servers are there. Raises ServerUnreachable, AccessDenied, RunFull, RunFinished
+    or RunFailed.
+    """
+    if worker is None and os.environ.get("SLIPSTREAM_WORKER"):
+        worker = int(os.environ["SLIPSTREAM_WORKER"])
+    joining = _core.Worker()
+    try:
+        Run._wait(joining.join(address_of(address), worker, credential_files(tls, token)))
+    except BaseException:
+        joining.leave("")
+        raise
+    return Run(joining)
+
+
+def status(address: Optional[str] = None, *, tls: Union[None, str, Mapping[str, str]] = None,
+           token: Optional[str] = None) -> types.SimpleNamespace:
+    """Returns the run's status: every field of the message RunStatus (proto/status.proto), by its
+    name. Takes no part in the run."""
+    text = _core.status_json(address_of(address), credential_files(tls, token))
+    found: types.SimpleNamespace = json.loads(text, object_hook=_namespace)
+    return found
+
+
+def _namespace(fields: dict[str, Any]) -> types.SimpleNamespace:
+    # JSON has 64-bit numbers as text.
+    return types.SimpleNamespace(**{name: _number(value) for name, value in fields.items()})
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_number(item) for item in value]
+    is_number = isinstance(value, str) and value.isdigit() and len(value) <= 20
+    return int(value) if is_number else value
