@@ -39,6 +39,8 @@ void TakeLibraryLogs() {
   google::protobuf::SetLogHandler(LogOfProtobuf);
 }
 
+void TuneLocks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
+
 void TuneForTransfers() {
 #ifdef __GLIBC__
   // A refused setting only costs speed, so results are ignored.
@@ -49,7 +51,7 @@ void TuneForTransfers() {
   // by different threads: with an arena for each, the process would keep every arena's peak.
   mallopt(M_ARENA_MAX, 1);
 #endif
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  TuneLocks();
 }
 
 }  // namespace slipstream

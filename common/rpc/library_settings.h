@@ -8,14 +8,16 @@ namespace slipstream {
 /// before either library is used.
 void TakeLibraryLogs();
 
-/// Changes settings that libraries keep for the whole process, so that transfers cost less.
+/// Stops Abseil from recording the order in which gRPC takes its locks. By default it does if it
+/// was built with assertions, as Debian's is; that took 7 % of a coordinator's time.
+void TuneLocks();
+
+/// Changes settings that libraries keep for the whole process, so that transfers cost less;
+/// TuneLocks is among them.
 ///
 /// malloc keeps freed memory. gRPC allocates a buffer for nearly every read; getting pages from the
 /// kernel each time costs 2 to 29 % of the transfer rate (64 MB models, loopback). The price is
 /// resident memory: the process keeps its peak, over all threads together.
-///
-/// Abseil does not record the order in which gRPC takes its locks. By default it does if it was
-/// built with assertions, as Debian's is; that took 7 % of a coordinator's time.
 ///
 /// Call it first in main, before any thread exists.
 void TuneForTransfers();

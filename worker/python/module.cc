@@ -17,6 +17,7 @@
 #include "absl/time/clock.h"
 #include "common/model_file/model_file.h"
 #include "common/protocol/batch_ranges.h"
+#include "common/rpc/library_settings.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/security/credential_files.h"
 #include "worker/python/log_lines.h"
@@ -362,6 +363,8 @@ PYBIND11_MODULE(_core, module) {
   using namespace slipstream;  // NOLINT(google-build-using-namespace): pybind11's macro is outside.
   module.doc() = "One worker of a Slipstream run; the package slipstream is its interface.";
   KeepLogLines();
+  TakeLibraryLogs();
+  TuneLocks();
   py::class_<PendingResult>(module, "Operation")
       .def("wait", &PendingResult::Wait, py::arg("seconds"))
       .def("value", &PendingResult::Value);

@@ -5,19 +5,27 @@
 #include <string>
 #include <utility>
 
+#include "common/rpc/awake_wait.h"
+
 namespace slipstream {
 
+namespace {
+
+/// Yields the processor until `flag` is set, for as long as something that comes soon may take.
+void AwaitAwake(const std::atomic<bool>& flag) {
+  const auto end = AwakeWait::Clock::now() + AwakeWait::kSoon;
+  while (!flag && AwakeWait::Clock::now() < end) std::this_thread::yield();
+}
+
+}  // namespace
+
 bool Operation::Wait(absl::Duration timeout) {
+  if (timeout >= absl::FromChrono(AwakeWait::kSoon)) AwaitAwake(is_over_);
   const auto deadline = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(timeout);
   MutexLock lock(mutex_);
   while (!is_over_) {
     if (!changed_.WaitUntil(mutex_, deadline)) break;
   }
-  return is_over_;
-}
-
-bool Operation::is_over() const {
-  MutexLock lock(mutex_);
   return is_over_;
 }
 
@@ -28,8 +36,8 @@ absl::Status Operation::status() const {
 
 void Operation::End(absl::Status status) {
   MutexLock lock(mutex_);
-  is_over_ = true;
   status_ = std::move(status);
+  is_over_ = true;
   changed_.NotifyAll();
 }
 
@@ -47,6 +55,7 @@ std::shared_ptr<Operation> Operations::Begin(std::function<absl::Status()> work)
   auto operation = std::make_shared<Operation>();
   MutexLock lock(mutex_);
   tasks_.push_back({std::move(work), operation});
+  has_work_ = true;
   changed_.NotifyAll();
   return operation;
 }
@@ -54,12 +63,14 @@ std::shared_ptr<Operation> Operations::Begin(std::function<absl::Status()> work)
 void Operations::Run() {
   for (;;) {
     Task task;
+    AwaitAwake(has_work_);
     {
       MutexLock lock(mutex_);
       while (tasks_.empty() && !is_ending_) changed_.Wait(mutex_);
       if (is_ending_) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      has_work_ = !tasks_.empty();
     }
     absl::Status status;
     try {

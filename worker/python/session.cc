@@ -15,6 +15,9 @@
 namespace slipstream {
 namespace {
 
+/// Values are checked in pieces of this size, and sent while the next piece is.
+constexpr size_t kPieceValues = size_t{1} << 18;
+
 std::vector<PolicyTraits> TraitsOf(const std::vector<PolicyStage>& stages) {
   std::vector<PolicyTraits> traits;
   for (const PolicyStage& stage : stages) traits.push_back(stage.consistency.traits());
@@ -206,6 +209,19 @@ absl::Status Session::CheckPush(const Values& values) const {
       CountOf(at_hand_->batches), examples_max, values.examples));
 }
 
+std::optional<std::string> Session::ReleaseValues(float loss, GradientFeed& feed) {
+  for (size_t end = values_.size(); end > 0;) {
+    const size_t begin = end > kPieceValues ? end - kPieceValues : 0;
+    const std::span<float> piece = values_.subspan(begin, end - begin);
+    if (pushes_gradients()) clip_->ClipValues(piece);
+    auto nonfinite = NonfinitePart(loss, piece, settings_.wire.push_codec, begin);
+    if (nonfinite.has_value()) return nonfinite;
+    feed.OnReady({begin, end});
+    end = begin;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<bool> Session::Push(const Values& values) {
   if (absl::Status status = CheckPush(values); !status.ok()) return status;
   const absl::Time computed = absl::Now();
@@ -220,12 +236,9 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
   step.examples = values.examples;
   step.loss = values.loss.value_or(std::numeric_limits<float>::quiet_NaN());
 
-  const bool is_gradient = RowOf(settings_.worker.algorithm).pushes == PushKind::kGradient;
-  if (is_gradient) clip_->ClipValues(values_);
-  const std::optional<std::string> nonfinite =
-      NonfinitePart(values.loss.value_or(0), values_, settings_.wire.push_codec);
-  client_->BeginPush(0,
-                     {.batches = work.batches, .examples = values.examples, .step = step.number});
+  GradientFeed& feed = client_->BeginPush(
+      0, {.batches = work.batches, .examples = values.examples, .step = step.number});
+  const std::optional<std::string> nonfinite = ReleaseValues(values.loss.value_or(0), feed);
   if (nonfinite.has_value()) {
     client_->AbortPush(0);
     const absl::Status counted = nonfinite_->OnNonfinite(step.batch, *nonfinite);
@@ -239,7 +252,8 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
     client_->AbortPush(0);
     return Cause(status);
   }
-  const PushSeal seal = {.loss = values.loss, .clip = is_gradient ? clip_->FactorOf(values_) : 1};
+  const PushSeal seal = {.loss = values.loss,
+                         .clip = pushes_gradients() ? clip_->FactorOf(values_) : 1};
   if (absl::Status status = client_->FinishPush(0, seal); !status.ok()) return Cause(status);
   figures_.OnStep(step);
   if (nonfinite_->count().in_a_row > 0) {

@@ -145,6 +145,13 @@ class Session {
   void MakeClient();
   absl::Status Initialize(uint64_t grant, std::span<const float> first);
   absl::Status CheckPush(const Values& values) const;
+  bool pushes_gradients() const {
+    return RowOf(settings_.worker.algorithm).pushes == PushKind::kGradient;
+  }
+
+  /// Clips and checks the values from their end to their begin, and lets the feed have each piece.
+  /// Returns a description of what is not finite, if anything is.
+  std::optional<std::string> ReleaseValues(float loss, GradientFeed& feed);
 
   /// Returns the failure behind `status` if an interruption caused it; else `status`.
   absl::Status Cause(const absl::Status& status) const;
