@@ -65,11 +65,16 @@ def gather(extension, staging):
     for copy, path in copies.items():
         copy.chmod(0o755)
         run("strip", "--strip-unneeded", copy)
-        changes = [word for name in needed(copy) if name in names
-                   for word in ("--replace-needed", name, names[name])]
+        # One change at a time: patchelf 0.14 loses some of several.
+        for name in needed(copy):
+            if name in names:
+                run("patchelf", "--replace-needed", name, names[name], copy)
         if copy is not core:
-            changes += ["--set-soname", copy.name]
-        run("patchelf", "--force-rpath", "--set-rpath", path, *changes, copy)
+            run("patchelf", "--set-soname", copy.name, copy)
+        run("patchelf", "--force-rpath", "--set-rpath", path, copy)
+        left = set(needed(copy)) & set(names)
+        if left:
+            sys.exit(f"make_wheel: {copy.name} still asks for {sorted(left)[0]}")
     return libraries.values()
 
 
