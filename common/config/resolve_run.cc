@@ -146,9 +146,10 @@ void BringDefaults(RunDraft& draft) {
   bring("worker.outer.kind", algorithm.outer, spec.worker.outer.kind);
   bring("optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);
   using By = EvaluationSpec::By;
-  const bool is_theirs = spec.model_from == SuppliedBy::kWorkers;
   Bring(draft, "model.from", "data.from", spec.model_from, spec.data.from);
-  Bring(draft, "model.from", "evaluation.by", is_theirs ? By::kNobody : By::kWorkers,
+  // Whoever has the examples has the test set, too, if there is one.
+  const bool is_theirs = spec.data.from == SuppliedBy::kWorkers;
+  Bring(draft, "data.from", "evaluation.by", is_theirs ? By::kNobody : By::kWorkers,
         spec.evaluation.by);
 }
 

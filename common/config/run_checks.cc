@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -125,6 +126,13 @@ void CheckSources(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kEpochs = "training.epochs";
   if (spec.data.from == SuppliedBy::kSettings || !draft.IsUsable(kEpochs)) return;
   if (!draft.IsUsable("training.work") || !draft.IsUsable("data.examples")) return;
+  constexpr uint64_t kHandedOutMax = std::numeric_limits<uint32_t>::max();
+  if (spec.training.work == TrainingSpec::Work::kHandedOut && spec.data.examples > kHandedOutMax) {
+    diagnostics.Report(draft.KeySource("data.examples"),
+                       fmt::format("at most {} examples can be handed out; with training.work own "
+                                   "there may be more",
+                                   kHandedOutMax));
+  }
   const bool is_one_epoch =
       spec.training.work == TrainingSpec::Work::kOwn && spec.data.examples == 0;
   if (!is_one_epoch || spec.training.epochs == 1) return;

@@ -114,7 +114,7 @@ void AddData(Table& table) {
       "data.from",
       "Whether ps_worker reads or generates the examples, as these settings say, or the workers "
       "bring "
-      "their own. The model being theirs, they are, too.",
+      "their own. If the model is the workers', so are the examples.",
       {"settings", "workers"}, [](auto& s) -> auto& { return s.data.from; }));
   table.back().has_dependent_default = true;
   table.push_back(Only(
@@ -312,7 +312,7 @@ void AddMachine(Table& table) {
       "evaluation.by",
       "Whether workers measure the weights, the final ones in any case, or nobody does. nobody if "
       "the "
-      "model is the workers'.",
+      "examples are the workers'.",
       {"workers", "nobody"}, [](auto& s) -> auto& { return s.evaluation.by; }));
   table.back().has_dependent_default = true;
   table.push_back(Only(

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <utility>
@@ -53,9 +54,9 @@ absl::Status Cluster::Start() {
 }
 
 absl::Status Cluster::StartOwnWorker(uint32_t worker) {
-  std::vector<std::string> variables = {"SLIPSTREAM_COORDINATOR=" + coordinator_,
-                                        "SLIPSTREAM_WORKER=" + std::to_string(worker),
-                                        "SLIPSTREAM_RUN_DIR=" + directory_.path()};
+  std::vector<std::string> variables = {
+      "SLIPSTREAM_COORDINATOR=" + coordinator_, "SLIPSTREAM_WORKER=" + std::to_string(worker),
+      "SLIPSTREAM_RUN_DIR=" + std::filesystem::absolute(directory_.path()).string()};
   const SecuritySpec& security = options_.security;
   for (const auto& [name, value] : {std::pair("SLIPSTREAM_CA", security.mtls.ca),
                                     std::pair("SLIPSTREAM_CERTIFICATE", security.mtls.certificate),

@@ -29,7 +29,7 @@ inline constexpr char kRunExamples[] =
     "\n"
     "What follows -- is a program that each worker runs instead of ps_worker. In its environment\n"
     "SLIPSTREAM_COORDINATOR names server 0, SLIPSTREAM_WORKER is the worker's id, and\n"
-    "SLIPSTREAM_RUN_DIR the run directory, where worker-0.log and so on have what it prints.";
+    "SLIPSTREAM_RUN_DIR the run directory, where logs/worker-0.log and so on have what it prints.";
 
 inline constexpr char kValidateExamples[] =
     "Examples:\n"

@@ -14,7 +14,7 @@
 #include "common/base/printable.h"
 #include "common/json/json_number.h"
 #include "common/run/shards.h"
-#include "deploy/psctl/message_json.h"
+#include "common/json/message_json.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
 

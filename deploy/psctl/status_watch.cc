@@ -15,7 +15,7 @@
 #include "common/process/steady_time.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/config_loading.h"
-#include "deploy/psctl/message_json.h"
+#include "common/json/message_json.h"
 #include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/status_screen.h"
 #include "deploy/psctl/status_stream.h"

@@ -150,7 +150,8 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
   absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
   if (taken.ok()) taken = coordinator_.OnSpeed(worker, request.steps_per_second());
   if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
-  if (taken.ok() && request.ends_training() && !coordinator_.WorkEnds()) {
+  const bool may_end = coordinator_.phase() >= Phase::kTraining && !coordinator_.WorkEnds();
+  if (taken.ok() && request.ends_training() && may_end) {
     taken = coordinator_.OnEndTraining(EndReason::kWorker, now);
   }
   if (!taken.ok()) return taken;

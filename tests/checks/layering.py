@@ -64,7 +64,7 @@ MAY_INCLUDE = {
     "worker/core": ("common/protocol",),
     "worker/data": ("common/model", "common/process", "common/run"),
     "worker/model": ("common/layout",),
-    "worker/python": ("common/config", "common/layout", "common/local", "common/log",
+    "worker/python": ("common/config", "common/json", "common/layout", "common/local", "common/log",
                       "common/memory", "common/model_file", "common/process",
                       "common/protocol", "common/rpc", "common/run", "common/security",
                       "common/wire", "proto", "worker/client", "worker/core", "worker/data", "worker/training"),

@@ -158,15 +158,19 @@ class PythonFailuresTest(unittest.TestCase):
             with self.assertRaisesRegex(slipstream.NotReady, "follows a fetch"):
                 run.push()
             self.assertTrue(run.fetch())
-            with self.assertRaisesRegex(slipstream.Refused, "1 to 8 examples"):
-                run.push(examples=9).result()
-            self.assertTrue(run.fetch())
+            for examples in (0, 9, 8.0):
+                with self.assertRaisesRegex(slipstream.Refused, "1 to 8 examples"):
+                    run.push(examples=examples)
             with self.assertRaisesRegex(slipstream.Refused, "bias"):
                 run.push({"bias": model()["weights"]})
             with self.assertRaisesRegex(slipstream.Refused, "own"):
                 next(run.batches())
         with self.assertRaisesRegex(slipstream.ServerUnreachable, "localhost:1"):
             slipstream.connect("localhost:1")
+        with self.assertRaisesRegex(slipstream.Refused, "no port"):
+            slipstream.connect("localhost")
+        with self.assertRaisesRegex(slipstream.Left, "connect again"):
+            run.fetch()
 
     def test_our_own_worker_says_that_it_cannot_take_part(self):
         live = self.servers()

@@ -82,10 +82,9 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 
 
 def example_of(documented):
-    """Returns the example in a docstring: the indented lines behind a colon."""
-    block = [line for line in inspect.cleandoc(documented.__doc__).splitlines()
-             if line.startswith("    ") or not line]
-    return textwrap.dedent("\n".join(block)).replace('"node0:7070"', "")
+    """Returns the example in a docstring: its first block of indented lines."""
+    text = re.search(r"\n\n((?: {4}.*\n|\n)+)", inspect.cleandoc(documented.__doc__) + "\n")
+    return textwrap.dedent(text[1]).replace('"node0:7070"', "")
 
 
 def last_line(log):

@@ -1,7 +1,6 @@
 // The extension module slipstream._core: one worker's session for Python, call by call. The package
 // around it (slipstream/) has the interface for users.
 
-#include <google/protobuf/util/json_util.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <unistd.h>
@@ -15,6 +14,8 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/json/json_text.h"
+#include "common/json/message_json.h"
 #include "common/model_file/model_file.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/rpc/library_settings.h"
@@ -65,6 +66,13 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
   return MakeChannelCredentials(own);
 }
 
+/// Fails in a process that was forked from `process`, where the threads are that do the work.
+void CheckProcess(pid_t process) {
+  if (getpid() == process) return;
+  throw Failure(absl::UnimplementedError(
+      "this process was forked from the worker's: only the worker itself may use its run"));
+}
+
 /// An operation and what it returns. The value is made when it is asked for, by a thread that holds
 /// the interpreter's lock.
 class PendingResult {
@@ -73,6 +81,7 @@ class PendingResult {
       : operation_(std::move(operation)), value_(std::move(value)) {}
 
   bool Wait(double seconds) {
+    CheckProcess(process_);
     if (operation_->is_over()) return true;
     const py::gil_scoped_release release;
     return operation_->Wait(absl::Seconds(seconds));
@@ -84,29 +93,22 @@ class PendingResult {
   }
 
  private:
+  const pid_t process_ = getpid();
   const std::shared_ptr<Operation> operation_;
   const std::function<py::object()> value_;
 };
 
 py::object None() { return py::none(); }
 
-/// Memory of a session, as an object with Python's buffer protocol.
+/// Memory of a session, or of its own, as an object with Python's buffer protocol.
 struct Arena {
   std::span<float> values;
+  std::shared_ptr<std::vector<float>> owned = nullptr;
 };
 
 /// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
 class Worker {
  public:
-  /// Fails in a process that was forked from the one that made the worker: the threads are there
-  /// alone.
-  void CheckProcess() const {
-    if (getpid() != process_) {
-      throw Failure(absl::UnimplementedError(
-          "this process was forked from the worker's: only the worker itself may use its run"));
-    }
-  }
-
   ~Worker() {
     if (getpid() != process_) {
       // The threads that would have to end are not in this process.
@@ -156,6 +158,7 @@ class Worker {
     };
     return Begin(
         [work](State& state) {
+          if (absl::Status pushed = state.TakePushFailure(); !pushed.ok()) return pushed;
           absl::StatusOr<std::optional<Session::Work>> next = state.session->Next();
           if (next.ok()) *work = *std::move(next);
           return next.status();
@@ -163,34 +166,53 @@ class Worker {
         value);
   }
 
-  PendingResult Push(uint32_t examples, std::optional<float> loss) {
-    auto counts = std::make_shared<bool>(false);
+  PendingResult BeginPush(uint32_t examples) {
+    return Begin([examples](State& state) { return state.session->Begin(examples); });
+  }
+
+  void Release(size_t from) {
+    (void)Begin([from](State& state) {
+      state.session->Release(from);
+      return absl::OkStatus();
+    });
+  }
+
+  /// Begins a push. If it fails, Settle or Next does, whichever comes first.
+  void Push(uint32_t examples, std::optional<float> loss) {
+    (void)Begin([examples, loss](State& state) {
+      const absl::StatusOr<bool> pushed = state.session->Push({.examples = examples, .loss = loss});
+      state.push_failure = pushed.status();
+      state.push_counts = pushed.ok() && *pushed;
+      return absl::OkStatus();
+    });
+  }
+
+  /// Waits for the answers to the push before it. Returns whether it counts, and the answers.
+  PendingResult Settle() {
+    auto result = std::make_shared<PushAnswers>();
     return Begin(
-        [counts, examples, loss](State& state) {
-          const absl::StatusOr<bool> pushed =
-              state.session->Push({.examples = examples, .loss = loss});
-          if (pushed.ok()) *counts = *pushed;
-          return pushed.status();
+        [result](State& state) {
+          absl::Status status = state.TakePushFailure();
+          if (status.ok()) status = state.session->Await();
+          *result = {state.push_counts, state.session->replies()};
+          return status;
         },
-        [counts] { return py::cast(*counts); });
+        [result] { return ToPython(*result); });
   }
 
-  PendingResult Await() {
-    return Begin([](State& state) { return state.session->Await(); });
-  }
-
-  /// `into` has to stay until the operation is over; the package keeps it.
-  PendingResult Read(const py::buffer& into) {
-    const std::span<float> values = SpanOf(into);
+  /// Reads the newest weights into memory of their own.
+  PendingResult Read() {
     auto reading = std::make_shared<WeightsReader::Reading>();
-    const auto value = [reading] {
+    auto values = std::make_shared<std::vector<float>>();
+    const auto value = [reading, values] {
       std::vector<uint64_t> versions;
       for (const Version version : reading->versions) versions.push_back(Value(version));
-      return py::object(py::make_tuple(versions, reading->examples));
+      return py::object(py::make_tuple(versions, Arena{*values, values}));
     };
     return Begin(
         [values, reading](State& state) {
-          absl::StatusOr<WeightsReader::Reading> read = state.session->Read(values);
+          values->resize(state.session->layout().parameters());
+          absl::StatusOr<WeightsReader::Reading> read = state.session->Read(*values);
           if (read.ok()) *reading = *std::move(read);
           return read.status();
         },
@@ -199,9 +221,11 @@ class Worker {
 
   PendingResult Save(const std::string& path) {
     return Begin([path](State& state) {
-      const Session& session = *state.session;
+      Session& session = *state.session;
+      std::vector<float> values(session.layout().parameters());
+      if (absl::Status read = session.Read(values).status(); !read.ok()) return read;
       const ModelMetadata metadata = {{"run", session.settings().name}};
-      return WriteModelFile(path, session.layout(), metadata, state.session->weights());
+      return WriteModelFile(path, session.layout(), metadata, values);
     });
   }
 
@@ -210,7 +234,7 @@ class Worker {
   }
 
   void Leave(const std::string& failure) {
-    CheckProcess();
+    CheckProcess(process_);
     const py::gil_scoped_release release;
     state_->interruption->Stop();
     const auto left = operations_->Begin([state = state_, failure] {
@@ -220,7 +244,9 @@ class Worker {
     left->Wait(absl::Seconds(30));
   }
 
-  void EndTraining() { session().EndTraining(); }
+  PendingResult EndTraining() {
+    return Begin([](State& state) { return state.session->EndTraining(); });
+  }
   Arena weights() { return {session().weights()}; }
   Arena values() { return {session().values()}; }
 
@@ -230,14 +256,8 @@ class Worker {
     return {reinterpret_cast<const char*>(examples.data()), examples.size_bytes()};
   }
 
-  py::list Replies() {
-    py::list replies;
-    for (const PushReply& reply : session().replies()) {
-      replies.append(
-          py::make_tuple(std::string(Name(reply.outcome)), Value(reply.version), reply.staleness));
-    }
-    return replies;
-  }
+  /// Returns what Settle would, after Next or Finish, which have waited.
+  py::object Result() { return ToPython({state_->push_counts, session().replies()}); }
 
   py::dict Settings() {
     const RunSpec& settings = session().settings();
@@ -265,14 +285,28 @@ class Worker {
 
  private:
   struct State {
+    absl::Status TakePushFailure() { return std::exchange(push_failure, absl::OkStatus()); }
+
     std::shared_ptr<Interruption> interruption = std::make_shared<Interruption>();
     std::unique_ptr<Session> session;
+
+    // Of the last push; used by the operations alone, and by Result between them.
+    absl::Status push_failure;
+    bool push_counts = false;
   };
 
-  static std::span<float> SpanOf(const py::buffer& buffer) {
-    const py::buffer_info info = buffer.request(/*writable=*/true);
-    CheckFloats(info);
-    return {static_cast<float*>(info.ptr), static_cast<size_t>(info.size)};
+  struct PushAnswers {
+    bool counts = false;
+    std::vector<PushReply> replies;
+  };
+
+  static py::object ToPython(const PushAnswers& answers) {
+    py::list replies;
+    for (const PushReply& reply : answers.replies) {
+      replies.append(
+          py::make_tuple(std::string(Name(reply.outcome)), Value(reply.version), reply.staleness));
+    }
+    return py::make_tuple(answers.counts, replies);
   }
 
   static std::vector<float> CopyOf(const py::buffer& buffer) {
@@ -298,7 +332,7 @@ class Worker {
 
   /// Returns the session, of a worker that is in no operation.
   Session& session() {
-    CheckProcess();
+    CheckProcess(process_);
     if (state_->session == nullptr) {
       throw Failure(absl::FailedPreconditionError("the worker has not joined a run"));
     }
@@ -307,7 +341,7 @@ class Worker {
 
   PendingResult Begin(const std::function<absl::Status(State&)>& work,
                       std::function<py::object()> value = None) {
-    CheckProcess();
+    CheckProcess(process_);
     return {operations_->Begin([state = state_, work] { return work(*state); }), std::move(value)};
   }
 
@@ -328,12 +362,7 @@ std::string StatusJson(const std::string& coordinator,
     status = client.GetStatus();
   }
   Check(status.status());
-  google::protobuf::util::JsonPrintOptions options;
-  options.always_print_primitive_fields = true;
-  options.preserve_proto_field_names = true;
-  std::string json;
-  (void)google::protobuf::util::MessageToJsonString(*status, &json, options);
-  return json;
+  return JsonCompact(MessageJson(*status));
 }
 
 /// Has each failure raised as the exception that the package makes of its code and its text.
@@ -376,8 +405,10 @@ PYBIND11_MODULE(_core, module) {
       .def("join", &Worker::Join)
       .def("synchronize", &Worker::Synchronize)
       .def("next", &Worker::Next)
+      .def("begin_push", &Worker::BeginPush)
+      .def("release", &Worker::Release)
       .def("push", &Worker::Push)
-      .def("settle", &Worker::Await)
+      .def("settle", &Worker::Settle)
       .def("read", &Worker::Read)
       .def("save", &Worker::Save)
       .def("finish", &Worker::Finish)
@@ -386,14 +417,19 @@ PYBIND11_MODULE(_core, module) {
       .def("weights", &Worker::weights, py::keep_alive<0, 1>())
       .def("values", &Worker::values, py::keep_alive<0, 1>())
       .def("examples_of", &Worker::ExamplesOf)
-      .def("replies", &Worker::Replies)
+      .def("result", &Worker::Result)
       .def("settings", &Worker::Settings)
       .def("identity", &Worker::Identity);
   module.def("raise_by", &RaiseBy);
   module.def("status_json", &StatusJson);
   module.def("take_log_lines", [] {
-    std::vector<std::pair<int, std::string>> lines;
-    for (LoggedLine& line : TakeLogLines()) lines.emplace_back(line.level, std::move(line.text));
+    py::list lines;
+    for (const LoggedLine& line : TakeLogLines()) {
+      // A peer's text may have any bytes.
+      const auto text = py::reinterpret_steal<py::str>(PyUnicode_DecodeUTF8(
+          line.text.data(), static_cast<py::ssize_t>(line.text.size()), "replace"));
+      lines.append(py::make_tuple(line.level, text));
+    }
     return lines;
   });
 }

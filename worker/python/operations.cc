@@ -42,13 +42,15 @@ void Operation::End(absl::Status status) {
 }
 
 Operations::~Operations() {
+  std::deque<Task> not_begun;
   {
     MutexLock lock(mutex_);
     is_ending_ = true;
+    not_begun.swap(tasks_);
     changed_.NotifyAll();
   }
+  for (const Task& task : not_begun) task.operation->End(absl::CancelledError("the run was left"));
   thread_.join();
-  for (const Task& task : tasks_) task.operation->End(absl::CancelledError("the run was left"));
 }
 
 std::shared_ptr<Operation> Operations::Begin(std::function<absl::Status()> work) {

@@ -9,6 +9,7 @@
 
 #include "absl/time/clock.h"
 #include "common/config/run_config.h"
+#include "common/log/log.h"
 #include "common/wire/shard_wire.h"
 #include "worker/core/heartbeat_times.h"
 
@@ -17,6 +18,9 @@ namespace {
 
 /// Values are checked in pieces of this size, and sent while the next piece is.
 constexpr size_t kPieceValues = size_t{1} << 18;
+
+/// Returns a failure of the caller's own: a call that comes at a wrong time.
+absl::Status Misuse(const std::string& text) { return absl::AlreadyExistsError(text); }
 
 std::vector<PolicyTraits> TraitsOf(const std::vector<PolicyStage>& stages) {
   std::vector<PolicyTraits> traits;
@@ -61,6 +65,11 @@ absl::Status Session::Start() {
 
 absl::Status Session::CheckSettings() const {
   const WorkerSpec& worker = settings_.worker;
+  if (settings_.evaluation.by == EvaluationSpec::By::kWorkers) {
+    return absl::InvalidArgumentError(
+        "evaluation.by is workers, and programs with this package are not asked to measure the "
+        "weights: set it to nobody, and measure them in your loop");
+  }
   if (!worker.lands_apart() && worker.pushes_per_fetch() == 1) return absl::OkStatus();
   return absl::InvalidArgumentError(
       fmt::format("worker.algorithm {} needs weights of the servers beside the worker's own, which "
@@ -81,15 +90,27 @@ void Session::Leave(const std::string& failure) {
   interruption_.Stop();
   if (heartbeat_ != nullptr) heartbeat_->Close();
   if (std::exchange(has_left_, true)) return;
+  if (client_ != nullptr) {
+    AbortOpen();
+    // Pushes that were answered in the meantime count, so that others do not compute them again.
+    (void)client_->Drain();
+    figures_.OnProgress(client_->progress());
+  }
   const StepFigures::Figures figures = figures_.Read(absl::Now());
+  // If the weights give one worker no finite values, they give them to none.
+  const bool ends_run =
+      !failure.empty() && figures.nonfinite.in_a_row >= settings_.training.nonfinite_max;
   // A worker that the coordinator does not hear from ends with its lease.
-  (void)LeaveRun(coordinator_, joined_.identity, failure, /*ends_run=*/false, figures.progress);
+  (void)LeaveRun(coordinator_, joined_.identity, failure, ends_run, figures.progress);
 }
 
 absl::Status Session::Cause(const absl::Status& status) const {
   if (!absl::IsCancelled(status)) return status;
   const absl::Status failure = interruption_.failure();
-  return failure.ok() ? status : failure;
+  if (failure.ok()) return status;
+  // A worker without a fixed id gets another one when it connects again.
+  const bool may_be_replaced = options_.worker.has_value() && absl::IsFailedPrecondition(failure);
+  return may_be_replaced ? WhyFenced(coordinator_, joined_.identity, failure) : failure;
 }
 
 absl::Status Session::MakeMemory(size_t parameters) {
@@ -111,11 +132,21 @@ absl::Status Session::MakeMemory(size_t parameters) {
 absl::Status Session::Synchronize(const TensorLayout& layout, uint64_t examples,
                                   std::span<const float> first) {
   if (client_ != nullptr) {
-    return absl::FailedPreconditionError("the model is synchronized once in a run");
+    return Misuse("the model is synchronized once in a run");
   }
   if (first.size() != layout.parameters()) {
     return absl::InvalidArgumentError(
         fmt::format("{} values for {} parameters", first.size(), layout.parameters()));
+  }
+  const uint64_t of_epoch = settings_.fixed_examples().value_or(examples);
+  const bool is_handed_out = settings_.training.work == TrainingSpec::Work::kHandedOut;
+  constexpr uint64_t kHandedOutMax = std::numeric_limits<uint32_t>::max();
+  if (is_handed_out && (of_epoch == 0 || of_epoch > kHandedOutMax)) {
+    return absl::InvalidArgumentError(
+        fmt::format("the servers hand out 1 to {} examples, not {}: synchronize(model, "
+                    "examples=len(dataset)), or set data.examples; with training.work own, workers "
+                    "choose theirs",
+                    kHandedOutMax, of_epoch));
   }
   layout_ = layout;
   if (absl::Status status = MakeMemory(layout.parameters()); !status.ok()) return status;
@@ -132,8 +163,7 @@ absl::Status Session::Synchronize(const TensorLayout& layout, uint64_t examples,
     if (model->grant == 0) break;
     if (absl::Status status = Initialize(model->grant, first); !status.ok()) return Cause(status);
   }
-  const uint64_t of_epoch = settings_.fixed_examples().value_or(examples);
-  if (settings_.training.work == TrainingSpec::Work::kHandedOut) {
+  if (is_handed_out) {
     order_.emplace(of_epoch, settings_.training.batch_size, settings_.seed);
   }
   return Read(weights()).status();
@@ -146,9 +176,11 @@ void Session::MakeClient() {
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
   if (arena_.has_value()) shards.arena = &*arena_;
+  ParameterClient::Options options =
+      ParameterClient::Options::For(settings_, joined_, map_, shards);
+  options.changes_weights = true;
   client_ = std::make_unique<ParameterClient>(
-      ParameterClient::Options::For(settings_, joined_, map_, shards),
-      std::vector<ParameterClient::Slot>{{weights_.span(), values_, nullptr}},
+      options, std::vector<ParameterClient::Slot>{{weights_.span(), values_, nullptr}},
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
   units_ = std::make_unique<UnitFetcher>(coordinator_, joined_.identity, figures_, interruption_);
@@ -165,7 +197,9 @@ absl::Status Session::Initialize(uint64_t grant, std::span<const float> first) {
 }
 
 absl::StatusOr<std::optional<Session::Work>> Session::Next() {
-  if (client_ == nullptr) return absl::FailedPreconditionError("the model is not synchronized yet");
+  if (client_ == nullptr)
+    return Misuse("the model is not synchronized yet: call synchronize first");
+  AbortOpen();
   const absl::Time turn = absl::Now();
   while (!is_over_) {
     if (interruption_.interrupted()) return Cause(absl::CancelledError("interrupted"));
@@ -197,64 +231,72 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
   return std::optional<Work>();
 }
 
-absl::Status Session::CheckPush(const Values& values) const {
+absl::Status Session::CheckPush(uint32_t examples) const {
   if (!at_hand_.has_value()) {
-    return absl::FailedPreconditionError(
-        "there is no work at hand: a push follows each time that weights were fetched for it");
+    return Misuse("there is no work at hand: each push follows a fetch of weights for it");
   }
   const uint64_t examples_max = settings_.training.batch_size * CountOf(at_hand_->batches);
-  if (values.examples >= 1 && values.examples <= examples_max) return absl::OkStatus();
+  if (examples >= 1 && examples <= examples_max) return absl::OkStatus();
   return absl::InvalidArgumentError(fmt::format(
       "a push of {} mini-batch(es) stands for 1 to {} examples (training.batch_size), not {}",
-      CountOf(at_hand_->batches), examples_max, values.examples));
+      CountOf(at_hand_->batches), examples_max, examples));
 }
 
-std::optional<std::string> Session::ReleaseValues(float loss, GradientFeed& feed) {
-  for (size_t end = values_.size(); end > 0;) {
-    const size_t begin = end > kPieceValues ? end - kPieceValues : 0;
-    const std::span<float> piece = values_.subspan(begin, end - begin);
+absl::Status Session::Begin(uint32_t examples) {
+  AbortOpen();
+  if (absl::Status status = CheckPush(examples); !status.ok()) return status;
+  open_ = OpenPush{.examples = examples, .step = ++steps_, .end = values_.size()};
+  open_->feed = &client_->BeginPush(
+      0, {.batches = at_hand_->batches, .examples = examples, .step = open_->step});
+  return absl::OkStatus();
+}
+
+void Session::Release(size_t from) {
+  if (!open_.has_value()) return;
+  while (open_->end > from && !open_->nonfinite.has_value()) {
+    const size_t begin = std::max(from, open_->end - std::min(open_->end, kPieceValues));
+    const std::span<float> piece = values_.subspan(begin, open_->end - begin);
     if (pushes_gradients()) clip_->ClipValues(piece);
-    auto nonfinite = NonfinitePart(loss, piece, settings_.wire.push_codec, begin);
-    if (nonfinite.has_value()) return nonfinite;
-    feed.OnReady({begin, end});
-    end = begin;
+    open_->nonfinite = NonfinitePart(0, piece, settings_.wire.push_codec, begin);
+    if (!open_->nonfinite.has_value()) open_->feed->OnReady({begin, open_->end});
+    open_->end = begin;
   }
-  return std::nullopt;
+}
+
+void Session::AbortOpen() {
+  if (!open_.has_value()) return;
+  open_.reset();
+  client_->AbortPush(0);
 }
 
 absl::StatusOr<bool> Session::Push(const Values& values) {
-  if (absl::Status status = CheckPush(values); !status.ok()) return status;
   const absl::Time computed = absl::Now();
-  const Work work = *std::exchange(at_hand_, std::nullopt);
+  if (!open_.has_value() || open_->examples != values.examples) {
+    if (absl::Status status = Begin(values.examples); !status.ok()) return status;
+  }
+  Release(0);
   StepFigures::Step step;
-  step.number = ++steps_;
-  step.batch = work.batches.front().first;
+  step.number = open_->step;
+  step.batch = at_hand_->batches.front().first;
   step.turn = turn_;
   step.forward_begin = step.forward_end = work_began_;
   step.backward_end = computed;
   step.blocked = work_began_ - turn_;
   step.examples = values.examples;
-  step.loss = values.loss.value_or(std::numeric_limits<float>::quiet_NaN());
-
-  GradientFeed& feed = client_->BeginPush(
-      0, {.batches = work.batches, .examples = values.examples, .step = step.number});
-  const std::optional<std::string> nonfinite = ReleaseValues(values.loss.value_or(0), feed);
-  if (nonfinite.has_value()) {
-    client_->AbortPush(0);
-    const absl::Status counted = nonfinite_->OnNonfinite(step.batch, *nonfinite);
-    figures_.OnNonfinite(nonfinite_->count());
-    if (!counted.ok()) return counted;
-    client_->Skip(0);
-    figures_.OnProgress(client_->progress());
-    return false;
-  }
-  if (absl::Status status = work_->Prefetch(); !status.ok()) {
-    client_->AbortPush(0);
-    return Cause(status);
-  }
+  step.batches = CountOf(at_hand_->batches);
+  step.loss = values.loss;
+  std::optional<std::string> nonfinite = std::move(open_->nonfinite);
+  if (!nonfinite.has_value()) nonfinite = NonfinitePart(values.loss.value_or(0), {});
+  absl::Status status;
+  if (!nonfinite.has_value()) status = work_->Prefetch();
+  if (nonfinite.has_value() || !status.ok()) AbortOpen();
+  if (!status.ok()) return Cause(status);
+  at_hand_.reset();
+  if (nonfinite.has_value()) return LeaveOut(step.batch, *nonfinite);
+  open_.reset();
   const PushSeal seal = {.loss = values.loss,
                          .clip = pushes_gradients() ? clip_->FactorOf(values_) : 1};
-  if (absl::Status status = client_->FinishPush(0, seal); !status.ok()) return Cause(status);
+  if (status = client_->FinishPush(0, seal); !status.ok()) return Cause(status);
   figures_.OnStep(step);
   if (nonfinite_->count().in_a_row > 0) {
     nonfinite_->OnHealthy();
@@ -263,15 +305,27 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
   return true;
 }
 
+absl::StatusOr<bool> Session::LeaveOut(uint64_t batch, const std::string& what) {
+  LogWarning("left out a push without finite numbers", {{"batch", batch}, {"gave", what}});
+  const absl::Status counted = nonfinite_->OnNonfinite(batch, what);
+  figures_.OnNonfinite(nonfinite_->count());
+  if (!counted.ok()) return counted;
+  client_->Skip(0);
+  figures_.OnProgress(client_->progress());
+  return false;
+}
+
 absl::Status Session::Await() {
   if (client_ == nullptr) return absl::OkStatus();
+  AbortOpen();
   const absl::Status status = client_->Drain();
   work_->TellFigures();
   return Cause(status);
 }
 
 absl::StatusOr<WeightsReader::Reading> Session::Read(std::span<float> weights) {
-  if (reader_ == nullptr) return absl::FailedPreconditionError("the model is not synchronized yet");
+  if (reader_ == nullptr)
+    return Misuse("the model is not synchronized yet: call synchronize first");
   const std::vector<PolicyTraits> traits = TraitsOf(settings_.stages());
   const auto in_step = static_cast<uint32_t>(std::ranges::count_if(traits, &PolicyTraits::in_step));
   absl::StatusOr<WeightsReader::Reading> reading = reader_->Read(in_step, weights);
@@ -279,9 +333,34 @@ absl::StatusOr<WeightsReader::Reading> Session::Read(std::span<float> weights) {
   return reading;
 }
 
+absl::Status Session::EndTraining() {
+  if (client_ == nullptr) return Misuse("training has not begun: call synchronize first");
+  ends_training_ = true;
+  return Cause(heartbeat_->EndTraining());
+}
+
+absl::Status Session::LeaveOutRest() {
+  for (;;) {
+    const absl::StatusOr<std::optional<Work>> work = Next();
+    if (!work.ok() || !work->has_value()) return work.status();
+    client_->BeginPush(0, {.batches = (*work)->batches});
+    client_->AbortPush(0);
+    client_->Skip(0);
+    at_hand_.reset();
+  }
+}
+
 absl::Status Session::Finish() {
-  if (client_ == nullptr) return absl::FailedPreconditionError("the model is not synchronized yet");
-  absl::Status status = work_->Drain();
+  if (client_ == nullptr)
+    return Misuse("the model is not synchronized yet: call synchronize first");
+  AbortOpen();
+  if (!is_over_ && !ends_training_) {
+    return Misuse(
+        "work is left for this worker: go on until fetch returns False, call stop first, "
+        "or leave the run");
+  }
+  absl::Status status = LeaveOutRest();
+  if (status.ok()) status = work_->Drain();
   if (status.ok()) status = heartbeat_->AwaitEnd();
   if (status.ok()) status = Read(weights()).status();
   return Cause(status);

@@ -43,13 +43,12 @@ namespace slipstream {
 ///
 /// What is pushed follows from the run's worker.algorithm: gradients, or under local_sgd and diloco
 /// the difference of the weights that Next brought and those that local steps have led to. The
-/// caller may change weights() between Next and Push.
+/// caller may change weights() between Next and Push: the next ones are sent whole.
 ///
-/// Codes of failures: UNAVAILABLE, a server cannot be reached; FAILED_PRECONDITION, the lease ended
-/// or the call comes at a wrong time; OUT_OF_RANGE, the run has finished; ABORTED, it failed;
-/// INVALID_ARGUMENT, what was given does not fit the run; RESOURCE_EXHAUSTED, the run takes no more
-/// workers; CANCELLED, after an
-/// interruption.
+/// Codes of failures: UNAVAILABLE, a server cannot be reached; FAILED_PRECONDITION, the worker is
+/// no member any more; ALREADY_EXISTS, the call comes at a wrong time (misuse); OUT_OF_RANGE, the
+/// run has finished; ABORTED, it failed; INVALID_ARGUMENT, what was given does not fit the run;
+/// RESOURCE_EXHAUSTED, the run takes no more workers; CANCELLED, after an interruption.
 ///
 /// Not thread-safe: one owner. EndTraining and what is constant may be used by any thread.
 class Session {
@@ -112,6 +111,13 @@ class Session {
   /// call. REQUIRES: training.work is handed_out.
   std::span<const uint32_t> ExamplesOf(uint64_t batch) { return order_->Examples(batch); }
 
+  /// Begins the push of values() for the work at hand, so that parts of it may leave before the
+  /// rest is there. Push completes it; Next gives it up.
+  absl::Status Begin(uint32_t examples);
+
+  /// Says that values() are final from this one on. Has no effect where no push was begun.
+  void Release(size_t from);
+
   /// Pushes values() for the work at hand. They must stay as they are until Next returns. Values
   /// that are not finite are left out: returns false; INTERNAL if there were too many in a row.
   absl::StatusOr<bool> Push(const Values& values);
@@ -125,12 +131,12 @@ class Session {
   /// Reads the newest weights, at any time after Synchronize.
   absl::StatusOr<WeightsReader::Reading> Read(std::span<float> weights);
 
-  /// Says that no push follows, waits until the run is over, and reads the final weights into
-  /// weights().
+  /// Waits until the run is over, and reads the final weights into weights(). Work that is left is
+  /// left out if EndTraining was called; otherwise the call is misuse, as others would wait for it.
   absl::Status Finish();
 
-  /// Ends training for all workers.
-  void EndTraining() { heartbeat_->EndTraining(); }
+  /// Ends training for all workers, once it has begun. Returns when the coordinator has heard it.
+  absl::Status EndTraining();
 
   /// Makes all waits end, now and later, and leaves the run. `failure` is for people.
   void Leave(const std::string& failure);
@@ -144,16 +150,20 @@ class Session {
   absl::Status MakeMemory(size_t parameters);
   void MakeClient();
   absl::Status Initialize(uint64_t grant, std::span<const float> first);
-  absl::Status CheckPush(const Values& values) const;
+  absl::Status CheckPush(uint32_t examples) const;
   bool pushes_gradients() const {
     return RowOf(settings_.worker.algorithm).pushes == PushKind::kGradient;
   }
 
-  /// Clips and checks the values from their end to their begin, and lets the feed have each piece.
-  /// Returns a description of what is not finite, if anything is.
-  std::optional<std::string> ReleaseValues(float loss, GradientFeed& feed);
+  /// Counts a push whose values are not finite, and leaves it out. Returns false.
+  absl::StatusOr<bool> LeaveOut(uint64_t batch, const std::string& what);
 
-  /// Returns the failure behind `status` if an interruption caused it; else `status`.
+  /// Leaves out all work up to the end of the run.
+  absl::Status LeaveOutRest();
+  void AbortOpen();
+
+  /// Returns the failure behind `status` if an interruption caused it, and says who has the
+  /// worker's id now if that is why; else `status`.
   absl::Status Cause(const absl::Status& status) const;
 
   // Constant after Join.
@@ -181,11 +191,22 @@ class Session {
   std::unique_ptr<WorkSource> work_;
   std::unique_ptr<WeightsReader> reader_;
 
+  /// A push that was begun and is not complete.
+  struct OpenPush {
+    uint32_t examples = 0;
+    uint64_t step = 0;
+    size_t end = 0;  // Values from here on were released.
+    GradientFeed* feed = nullptr;
+    std::optional<std::string> nonfinite;  // Why the push must not count.
+  };
+
+  std::optional<OpenPush> open_;
   std::optional<Work> at_hand_;
   absl::Time turn_;  // When the wait for it began.
   absl::Time work_began_;
   uint64_t steps_ = 0;
   bool is_over_ = false;  // No work is left.
+  bool ends_training_ = false;
   bool has_left_ = false;
 };
 

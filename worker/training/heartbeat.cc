@@ -133,12 +133,17 @@ absl::Status Heartbeat::Beat() {
   }
   const absl::StatusOr<std::optional<v1::HeartbeatReply>> news = Tell(request);
   if (news.ok() && news->has_value()) Note(**news);
+  if (news.ok() && request.ends_training()) {
+    MutexLock lock(mutex_);
+    has_told_of_end_ = true;
+    changed_.NotifyAll();
+  }
   return news.status();
 }
 
 absl::StatusOr<std::optional<v1::HeartbeatReply>> Heartbeat::Tell(v1::HeartbeatRequest& request) {
   const auto now = std::chrono::steady_clock::now();
-  if (now < answer_due_) return stream_.Tell(request, kNewsPatience);
+  if (now < answer_due_ && !request.ends_training()) return stream_.Tell(request, kNewsPatience);
   answer_due_ = now + absl::ToChronoNanoseconds(kAnswerInterval);
   request.set_wants_answer(true);
   return stream_.Ask(request, absl::ZeroDuration());
@@ -161,11 +166,9 @@ void Heartbeat::Note(const v1::HeartbeatReply& reply) {
   changed_.NotifyAll();
 }
 
-absl::Status Heartbeat::AwaitEnd() {
-  MutexLock lock(mutex_);
-  is_hurried_ = true;
-  changed_.NotifyAll();
-  while (phase_ != Phase::kFinished) {
+template <typename Condition>
+absl::Status Heartbeat::AwaitUntil(Condition condition) {
+  while (!condition()) {
     if (interruption_.interrupted()) return absl::CancelledError("stopped");
     // An interruption does not wake this wait, but 100 ms is soon enough.
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(100));
@@ -173,11 +176,20 @@ absl::Status Heartbeat::AwaitEnd() {
   return absl::OkStatus();
 }
 
-void Heartbeat::EndTraining() {
+absl::Status Heartbeat::AwaitEnd() {
+  MutexLock lock(mutex_);
+  is_hurried_ = true;
+  changed_.NotifyAll();
+  return AwaitUntil(
+      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ == Phase::kFinished; });
+}
+
+absl::Status Heartbeat::EndTraining() {
   MutexLock lock(mutex_);
   ends_training_ = true;
   is_hurried_ = true;
   changed_.NotifyAll();
+  return AwaitUntil([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return has_told_of_end_; });
 }
 
 bool Heartbeat::work_ends() const {

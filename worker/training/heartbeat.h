@@ -57,8 +57,9 @@ class Heartbeat {
   /// named none.
   uint64_t steps() const;
 
-  /// Asks the coordinator to end training, with the next heartbeat.
-  void EndTraining();
+  /// Asks the coordinator to end training, and waits until it has heard that. Fails with CANCELLED
+  /// if this worker is interrupted.
+  absl::Status EndTraining();
 
   /// Waits for an evaluation whose number is above `newer_than`; returns nothing once Close was
   /// called.
@@ -76,6 +77,10 @@ class Heartbeat {
   absl::StatusOr<std::optional<v1::HeartbeatReply>> Tell(v1::HeartbeatRequest& request);
   void Note(const v1::HeartbeatReply& reply);
   bool Pause();
+
+  /// Waits until the condition holds, or there is an interruption (CANCELLED).
+  template <typename Condition>
+  absl::Status AwaitUntil(Condition condition) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
   const Identity identity_;
@@ -96,6 +101,7 @@ class Heartbeat {
   std::string failure_ ABSL_GUARDED_BY(mutex_);
   bool work_ends_ ABSL_GUARDED_BY(mutex_) = false;
   bool ends_training_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_told_of_end_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
   uint64_t evaluation_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -64,13 +64,15 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
   figures.nonfinite = nonfinite_;
   if (steps_ == 0) return figures;
   double correct = 0;
+  double examples = 0;
   for (const Step& step : window_) {
-    figures.recent_examples += step.examples;
-    figures.train_loss += static_cast<double>(step.loss) * step.examples;
+    examples += step.examples;
     correct += step.correct.value_or(0);
+    if (!step.loss.has_value()) continue;
+    figures.recent_examples += step.examples;
+    figures.train_loss += static_cast<double>(*step.loss) * step.examples;
   }
-  const auto examples = static_cast<double>(figures.recent_examples);
-  figures.train_loss /= examples;
+  figures.train_loss /= std::max(1.0, static_cast<double>(figures.recent_examples));
   if (window_.back().correct) figures.train_accuracy = correct / examples;
   // The rate counts up to now, not to the last step, so that it falls for a worker that stands
   // still. It stays for a worker that is done.
@@ -86,12 +88,14 @@ StepFigures::Figures StepFigures::Read(absl::Time now) const {
 double StepFigures::Speed() const {
   if (steps_ < kSpeedSteps) return 0;
   absl::Duration computed;
+  uint64_t batches = 0;
   for (const Step& step : window_) {
+    batches += step.batches;
     computed += step.backward_end - step.forward_begin - step.waited + step.update;
   }
   if (computed <= absl::ZeroDuration()) return 0;
   // A clock that was set may give any time.
-  const double speed = static_cast<double>(window_.size()) / absl::ToDoubleSeconds(computed);
+  const double speed = static_cast<double>(batches) / absl::ToDoubleSeconds(computed);
   return std::min(speed, kStepsPerSecondMax);
 }
 

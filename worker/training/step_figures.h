@@ -57,8 +57,13 @@ class StepFigures {
     /// weights.
     absl::Duration blocked;
     uint32_t examples = 0;
+
+    /// The number of mini-batches that the examples are of.
+    uint64_t batches = 1;
     std::optional<uint32_t> correct;
-    float loss = 0;
+
+    /// Absent if whoever computes does not tell it.
+    std::optional<float> loss;
   };
 
   /// A step with the times of its lanes.
@@ -71,14 +76,14 @@ class StepFigures {
     uint64_t steps = 0;
     uint64_t examples = 0;
 
-    // Over the last kWindowSteps steps.
+    // Over the last kWindowSteps steps. recent_examples are those of the steps that have a loss.
     uint64_t recent_examples = 0;
     double examples_per_second = 0;
     double train_loss = 0;
 
-    /// Steps per second of computing, over the same steps; 0 before kSpeedSteps steps. Waiting does
-    /// not count: a worker that pushes more often waits more, and would be told to push more often
-    /// still.
+    /// Mini-batches per second of computing, over the same steps; 0 before kSpeedSteps steps.
+    /// Waiting does not count: a worker that pushes more often waits more, and would be told to
+    /// push more often still.
     double steps_per_second = 0;
 
     /// Absent if the loss has no classes, and before the first step.

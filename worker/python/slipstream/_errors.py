@@ -54,7 +54,8 @@ class ForkedError(Error):
 _EXCEPTIONS: dict[str, type[Error]] = {
     "UNAVAILABLE": ServerUnreachable,
     "DEADLINE_EXCEEDED": ServerUnreachable,
-    "FAILED_PRECONDITION": NotReady,
+    "FAILED_PRECONDITION": LeaseLost,
+    "ALREADY_EXISTS": NotReady,
     "OUT_OF_RANGE": RunFinished,
     "ABORTED": RunFailed,
     "INVALID_ARGUMENT": Refused,
@@ -66,16 +67,13 @@ _EXCEPTIONS: dict[str, type[Error]] = {
     "UNIMPLEMENTED": ForkedError,
 }
 
-# What follows in a member's life from a refusal that names it.
-_LEASE_WORDS = ("fenced", "FENCED", "lease", "incarnation", "WRONG_RUN")
-
-
 def _exception_of(code: str, text: str) -> Error:
     """Returns the exception for a failure of the extension."""
     kind = _EXCEPTIONS.get(code, Error)
-    if kind is NotReady and any(word in text for word in _LEASE_WORDS):
-        kind = LeaseLost
+    if kind is LeaseLost:
         text += "; connect again to go on as a new worker"
+    if kind is Left:
+        text = "this worker has left the run; connect again to go on"
     return kind(text)
 
 

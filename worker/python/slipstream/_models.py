@@ -22,15 +22,15 @@ def tensors_of(model: Any) -> list[NamedTensor]:
     values."""
     tensors: list[NamedTensor] = []
     if is_module(model):
-        for name, parameter in model.named_parameters():
-            if not parameter.requires_grad or parameter.numel() == 0:
-                continue
+        for name, parameter in trained(model).items():
             if str(parameter.dtype) != "torch.float32":
                 raise Refused(f"{name} is {parameter.dtype}; a run's tensors are float32")
             tensors.append((name, tuple(parameter.shape), parameter))
     elif isinstance(model, Mapping):
         for name, values in model.items():
-            view = memoryview(values)
+            view = memoryview(values.detach().numpy() if hasattr(values, "detach") else values)
+            if view.readonly:
+                raise Refused(f"{name} can only be read, and takes the run's weights")
             if view.format not in ("f", "<f", "=f"):
                 raise Refused(f"{name} has format {view.format}; a run's tensors are float32")
             if view.nbytes > 0:
@@ -63,3 +63,9 @@ def adopt(model: Any, run: Run) -> None:
     else:
         for name, values in run.weights.items():
             _copy(values, model[name], name)
+
+
+def trained(module: Any) -> dict[str, Any]:
+    """Returns a module's parameters that take part, by name."""
+    return {name: parameter for name, parameter in module.named_parameters()
+            if parameter.requires_grad and parameter.numel() > 0}

@@ -42,6 +42,7 @@ class Pending(Generic[T]):
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._operation.wait(_LOOK_SECONDS):
+            pass_on_log_lines()
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimeoutError(f"no result within {timeout} s")
         pass_on_log_lines()

@@ -6,10 +6,10 @@ import dataclasses
 import json
 import os
 import types
-from typing import Any, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from . import _core
-from ._errors import Error, NotReady, Refused, RunFinished
+from ._errors import NotReady, Refused, RunFinished
 from ._pending import Pending, pass_on_log_lines
 
 try:
@@ -48,6 +48,17 @@ class PushResult:
 
 
 @dataclasses.dataclass(frozen=True)
+class Pulled:
+    """Weights that were read.
+
+    versions: of each shard. They are all the same where shards are updated in step (hardsync, backup).
+    tensors:  by name.
+    """
+    versions: tuple[int, ...]
+    tensors: Mapping[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
 class Settings:
     """The settings of the run that a worker has to know; run.yaml has them all.
 
@@ -83,8 +94,9 @@ class Run:
         self._tensors: list[tuple[str, tuple[int, ...]]] = []
         self._work: Optional[list[tuple[int, int]]] = None
         self._examples = 0  # Of the mini-batches that were given out for the work at hand.
-        self._push: Optional[Pending[bool]] = None
+        self._is_pushed = False  # A push was begun whose result nobody has taken.
         self._last: Optional[PushResult] = None
+        self._listeners: list[Callable[[], None]] = []
         self._is_over = False
         self._is_finished = False
 
@@ -121,7 +133,8 @@ class Run:
                   the servers hand out work and run.yaml has no data.examples.
 
         A module's parameters then lie in this worker's memory for the run, so that nothing is copied
-        (parameters on a GPU are). Buffers, such as BatchNorm's means, are not shared: each worker
+        (parameters on a GPU are); arrays are filled with the run's weights once, and `weights` has the
+        later ones. Buffers, such as BatchNorm's means, are not shared: each worker
         has its own. Raises Refused, naming the first difference, if other workers have another
         model.
         """
@@ -180,7 +193,16 @@ class Run:
         self._take_result()
         self._examples = 0
         self._is_over = self._work is None
+        self._tell_of_weights()
         return not self._is_over
+
+    def on_weights(self, listener: Callable[[], None]) -> None:
+        """Has `listener` called whenever `weights` has new ones."""
+        self._listeners.append(listener)
+
+    def _tell_of_weights(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def mini_batches_at_hand(self) -> int:
         """Returns how many mini-batches the next push stands for; 0 before the fetch."""
@@ -199,7 +221,7 @@ class Run:
         Returns at once. The result is there when all shards have answered; `fetch` waits for it, too.
         """
         self._begin_push(values, examples, loss)
-        return Pending(self._worker.settle(), lambda _: self._settle())
+        return Pending(self._worker.settle(), _result_of)
 
     def exchange(self, values: Optional[Mapping[str, Any]] = None, *,
                  examples: Optional[int] = None, loss: Optional[float] = None) -> PushResult:
@@ -221,32 +243,40 @@ class Run:
                 raise Refused(f"values: {odd!r} is missing, or is none of the model's tensors")
             for name, array_of_name in values.items():
                 _copy(array_of_name, own[name], name)
-        if examples is None:
-            examples = (self._examples or
-                        self.mini_batches_at_hand() * self.settings.batch_size)
-        self._push = Pending(self._worker.push(examples, loss), bool)
+        examples = self._examples_at_hand() if examples is None else examples
+        most = self.mini_batches_at_hand() * self.settings.batch_size
+        if not isinstance(examples, int) or not 1 <= examples <= most:
+            raise Refused(f"examples={examples!r}: a push of {self.mini_batches_at_hand()} "
+                          f"mini-batch(es) stands for 1 to {most} examples (training.batch_size)")
+        self._worker.push(examples, None if loss is None else float(loss))
+        self._is_pushed = True
         self._work = None
+
+    def _examples_at_hand(self) -> int:
+        return self._examples or self.mini_batches_at_hand() * self.settings.batch_size
+
+    def _begin_early(self) -> None:
+        """Begins the next push, so that `_release` may let parts of it go."""
+        self._worker.begin_push(self._examples_at_hand())
+
+    def _release(self, begin: int) -> None:
+        """Says that the values are final from this one on, in the order of the tensors."""
+        self._worker.release(begin)
 
     def _settle(self) -> PushResult:
         """Takes over the result of the last push, waiting for it if need be."""
-        if self._push is not None:
-            self._wait(self._worker.settle())
-        self._take_result()
+        if self._is_pushed:
+            self._last = _result_of(self._wait(self._worker.settle()))
+            self._is_pushed = False
         if self._last is None:
             raise NotReady("nothing was pushed yet")
         return self._last
 
     def _take_result(self) -> None:
         """Takes over the result of the last push, whose answers have all come."""
-        if self._push is not None:
-            push, self._push = self._push, None
-            counts = push.result()
-            shards = tuple(ShardAnswer(*reply) for reply in self._worker.replies())
-            outcomes = {shard.outcome for shard in shards}
-            outcome = outcomes.pop() if len(outcomes) == 1 else "SPLIT"
-            self._last = PushResult(outcome if counts else "NONFINITE",
-                                    min(shard.version for shard in shards),
-                                    max(shard.staleness for shard in shards), shards)
+        if self._is_pushed:
+            self._last = _result_of(self._worker.result())
+            self._is_pushed = False
 
     @property
     def last(self) -> PushResult:
@@ -293,44 +323,53 @@ class Run:
                 return
             yield batch
 
-    def pull(self, into: Optional[Mapping[str, Any]] = None) -> tuple[int, ...]:
-        """Reads the newest weights, whatever is under way, into arrays of float32 by name, or into
-        `weights`. Returns the version of each shard. Call it between a push and the next fetch, or
-        with `into`: weights that a gradient is being computed from must stay."""
-        if into is None:
-            versions, _ = self._wait(self._worker.read(self._worker.weights()))
-            return tuple(versions)
-        count = sum(_size(shape) for _, shape in self._tensors)
-        flat = array.array("f", bytes(4 * count))
-        versions, _ = self._wait(self._worker.read(flat))
-        begin = 0
-        for name, shape in self._tensors:
-            _copy(memoryview(flat)[begin:begin + _size(shape)], into[name], name)
-            begin += _size(shape)
-        return tuple(versions)
+    def pull(self, into: Optional[Mapping[str, Any]] = None) -> "Pulled":
+        """Reads the newest weights, once the last push is answered. `weights` stay as they are.
+
+        into: arrays of float32 by name to copy them to; by default new ones are made.
+        """
+        if into is not None and set(into) != {name for name, _ in self._tensors}:
+            raise Refused("into: one array is needed for each of the model's tensors, by name")
+        versions, memory = self._wait(self._worker.read())
+        tensors = self._views(memory)
+        if into is not None:
+            for name, values in tensors.items():
+                _copy(values, into[name], name)
+            tensors = dict(into)
+        return Pulled(tuple(versions), tensors)
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
-        """Writes `weights` to a safetensors file, whole or not at all."""
+        """Reads the newest weights, once the last push is answered, and writes them to a safetensors
+        file, whole or not at all."""
         self._wait(self._worker.save(os.fspath(path)))
 
     # The end.
 
     def stop(self) -> None:
-        """Ends training for all workers. Each still pushes what it is at."""
-        self._worker.end_training()
+        """Ends training for all workers. Each still pushes what it is at. Returns when the servers
+        know it."""
+        self._wait(self._worker.end_training())
 
     def finish(self) -> None:
         """Waits until the run is over, and fetches the final weights. `batches` and `steps` call it
-        when no work is left."""
+        when no work is left. Before that, call `stop` first: others may wait for this worker's work."""
         if self._is_finished:
             return
         self._wait(self._worker.finish())
         self._take_result()
         self._is_over = self._is_finished = True
+        self._tell_of_weights()
 
     def leave(self, failure: str = "") -> None:
-        """Leaves the run; the others go on. `failure` says why, for people."""
+        """Leaves the run; the others go on. `failure` says why, for people. Without one, the last
+        push is waited for."""
+        if not failure and self._is_pushed:
+            self._settle()
+        self._go(failure)
+
+    def _go(self, failure: str) -> None:
         self._worker.leave(failure)
+        self._work = None
         pass_on_log_lines()
 
     def __enter__(self) -> "Run":
@@ -339,17 +378,26 @@ class Run:
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
                  _: Optional[types.TracebackType]) -> bool:
         is_end = isinstance(error, RunFinished)
-        reason = "" if error is None or is_end else f"{type(error).__name__}: {error}"
-        try:
-            self.leave(reason)
-        except Error:
-            if error is None:
-                raise
+        is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
+        if error is None or is_end or is_exit:
+            self.leave()
+        else:
+            self._go(f"{type(error).__name__}: {error}")
         return is_end
 
     @staticmethod
     def _wait(operation: _core.Operation) -> Any:
         return Pending(operation, _as_it_is).result()
+
+
+def _result_of(answers: tuple[bool, list[tuple[str, int, int]]]) -> PushResult:
+    """Makes the result of a push of whether it counts, and of the shards' answers."""
+    counts, replies = answers
+    shards = tuple(ShardAnswer(*reply) for reply in replies)
+    outcomes = {shard.outcome for shard in shards}
+    outcome = outcomes.pop() if len(outcomes) == 1 else "SPLIT"
+    return PushResult(outcome if counts else "NONFINITE", min(shard.version for shard in shards),
+                      max(shard.staleness for shard in shards), shards)
 
 
 def _as_it_is(value: Any) -> Any:
@@ -373,6 +421,8 @@ def _copy(source: Any, target: Any, name: str) -> None:
     if view.format not in ("f", "<f", "=f") or view.nbytes != into.nbytes:
         raise Refused(f"{name}: {into.nbytes // 4} values of float32 are expected, not "
                       f"{view.nbytes // max(1, view.itemsize)} of format {view.format}")
+    if into.readonly:
+        raise Refused(f"{name} can only be read, and takes the run's weights")
     into.cast("B")[:] = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
 
 
@@ -385,13 +435,15 @@ def credential_files(tls: Union[None, str, Mapping[str, str]],
         value = os.environ.get("SLIPSTREAM_" + name.upper(), "")
         if value:
             files[name] = value
+    if tls is not None:
+        files = {"token": files["token"]} if "token" in files else {}
     if isinstance(tls, str):
-        files = {"ca": tls}
+        files["ca"] = tls
     elif tls is not None:
         unknown = set(tls) - {"ca", "certificate", "key"}
         if unknown:
             raise Refused(f"tls: {sorted(unknown)[0]!r} is none of ca, certificate, key")
-        files = dict(tls)
+        files.update(tls)
     if token is not None:
         files["token"] = token
     return files
@@ -402,6 +454,8 @@ def address_of(address: Optional[str]) -> str:
     if not found:
         raise Refused('no address: connect("host:port") names server 0 of the run, or psctl run '
                       "FILE -- python3 … does it by the variable SLIPSTREAM_COORDINATOR")
+    if not found.rpartition(":")[2].isdigit():
+        raise Refused(f"address {found!r} has no port: name host:port of server 0")
     return found
 
 
@@ -422,6 +476,8 @@ def connect(address: Optional[str] = None, *, worker: Optional[int] = None,
     """
     if worker is None and os.environ.get("SLIPSTREAM_WORKER"):
         worker = int(os.environ["SLIPSTREAM_WORKER"])
+    if worker is not None and (not isinstance(worker, int) or not 0 <= worker < 4096):
+        raise Refused(f"worker={worker!r}: an id is a whole number in [0, 4095]")
     joining = _core.Worker()
     try:
         Run._wait(joining.join(address_of(address), worker, credential_files(tls, token)))
@@ -436,17 +492,6 @@ def status(address: Optional[str] = None, *, tls: Union[None, str, Mapping[str, 
     """Returns the run's status: every field of the message RunStatus (proto/status.proto), by its
     name. Takes no part in the run."""
     text = _core.status_json(address_of(address), credential_files(tls, token))
-    found: types.SimpleNamespace = json.loads(text, object_hook=_namespace)
+    found: types.SimpleNamespace = json.loads(
+        text, object_hook=lambda fields: types.SimpleNamespace(**fields))
     return found
-
-
-def _namespace(fields: dict[str, Any]) -> types.SimpleNamespace:
-    # JSON has 64-bit numbers as text.
-    return types.SimpleNamespace(**{name: _number(value) for name, value in fields.items()})
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_number(item) for item in value]
-    is_number = isinstance(value, str) and value.isdigit() and len(value) <= 20
-    return int(value) if is_number else value

@@ -1,54 +1,100 @@
 """Training a PyTorch module in a run."""
 from __future__ import annotations
 
+import types
 from typing import Any, Callable, Mapping, Optional
 
 import torch
 
-from ._errors import Refused, RunFinished
+from ._errors import NotReady, Refused, RunFinished
+from ._models import trained
 from ._run import PushResult, Run
 
 
-def _trained(module: torch.nn.Module) -> dict[str, torch.nn.Parameter]:
-    return {name: parameter for name, parameter in module.named_parameters()
-            if parameter.requires_grad and parameter.numel() > 0}
+# Fewer values than these are not worth a message of their own.
+_EARLY_VALUES_MIN = 1 << 18
 
 
 def _views(memory: Mapping[str, Any],
-           trained: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Tensor]:
-    missing = set(trained) ^ set(memory)
+           parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Tensor]:
+    missing = set(parameters) ^ set(memory)
     if missing:
         raise Refused(f"{sorted(missing)[0]!r} is not in both the module and the model that was "
                       "synchronized")
     return {name: torch.frombuffer(memory[name], dtype=torch.float32).view(parameter.shape)
-            for name, parameter in trained.items()}
+            for name, parameter in parameters.items()}
 
 
 def adopt(module: torch.nn.Module, run: Run) -> None:
-    """Gives a module the run's weights. Parameters on the processor come to lie in their memory."""
-    trained = _trained(module)
-    for name, view in _views(run.weights, trained).items():
-        parameter = trained[name]
-        if parameter.device.type == "cpu":
-            parameter.data = view
-        else:
-            parameter.data.copy_(view)
+    """Gives a module the run's weights, now and whenever there are new ones. Parameters on the
+    processor come to lie in their memory."""
+    parameters = trained(module)
+    weights = _views(run.weights, parameters)
+    for name, parameter in parameters.items():
+        if parameter.device.type == "cpu" and parameter.dtype == torch.float32:
+            parameter.data = weights[name]
+
+    @torch.no_grad()
+    def take() -> None:
+        for name, parameter in parameters.items():
+            if parameter.data_ptr() != weights[name].data_ptr():
+                parameter.data.copy_(weights[name])
+
+    take()
+    run.on_weights(take)
 
 
-class _Weights:
-    """The module's parameters and the run's memory of them, kept equal."""
+class _Memory:
+    """A module's parameters by name, and the run's memory of their weights and gradients."""
 
     def __init__(self, run: Run, module: torch.nn.Module) -> None:
-        self.trained = _trained(module)
+        self.trained: dict[str, torch.nn.Parameter] = trained(module)
         self.weights = _views(run.weights, self.trained)
         self.values = _views(run.values, self.trained)
 
-    @torch.no_grad()
-    def take(self) -> None:
-        """Takes the weights that the run has fetched."""
-        for name, parameter in self.trained.items():
-            if parameter.data_ptr() != self.weights[name].data_ptr():
-                parameter.data.copy_(self.weights[name])
+
+class _EarlyGradients:
+    """Lets gradients go while backward computes the others, which it does from the last parameter to
+    the first, as a rule."""
+
+    def __init__(self, run: Run, memory: _Memory) -> None:
+        self._run = run
+        self._names = list(memory.trained)
+        self._begins = [0]
+        for name in self._names:
+            self._begins.append(self._begins[-1] + memory.trained[name].numel())
+        self._ready: set[int] = set()
+        self._released = self._begins[-1]
+        self._next = len(self._names) - 1  # The last parameter that is not ready.
+        # torch drops the nodes that accumulate gradients, and the hooks with them, if nobody has them.
+        self._kept = [self._watch(number, memory.trained[name])
+                      for number, name in enumerate(self._names)]
+
+    def _watch(self, number: int, parameter: torch.nn.Parameter) -> Any:
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):
+            return parameter.register_post_accumulate_grad_hook(lambda _: self._on_ready(number))
+        node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        node.register_hook(lambda *_: self._on_ready(number))
+        return node
+
+    def begin(self) -> None:
+        """Begins a step: its gradients are zero, and backward comes."""
+        self._ready.clear()
+        self._released = self._begins[-1]
+        self._next = len(self._names) - 1
+        self._run._begin_early()
+
+    def _on_ready(self, number: int) -> None:
+        if number in self._ready:
+            raise NotReady(f"the gradient of {self._names[number]} is being sent, and backward has "
+                           "added to it: with overlap=True a step has one backward pass")
+        self._ready.add(number)
+        while self._next in self._ready:
+            self._next -= 1
+        begin = self._begins[self._next + 1]
+        if self._released - begin >= _EARLY_VALUES_MIN:
+            self._run._release(begin)
+            self._released = begin
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -64,20 +110,30 @@ class Optimizer(torch.optim.Optimizer):
     run.yaml says which rule the servers apply, and with what learning rate; `param_groups` have
     none. The run's worker.algorithm has to be gradient. Between `step` and `zero_grad` the gradients
     are being sent and must stay as they are.
+
+    overlap: gradients are sent while backward computes the others, which shortens the step of a
+             large model. A step then has one backward pass, and what changes gradients between
+             `backward` and `step` has no effect. On processors alone.
     """
 
-    def __init__(self, run: Run, model: torch.nn.Module) -> None:
+    def __init__(self, run: Run, model: torch.nn.Module, *, overlap: bool = False) -> None:
         if not run.settings.pushes_gradients:
             raise Refused(f"the run's worker.algorithm is {run.settings.algorithm}, which pushes what "
                           "local steps did: use slipstream.LocalSteps with an optimizer of your own")
         self._run = run
-        self._memory = _Weights(run, model)
+        self._memory = _Memory(run, model)
+        self._is_zeroed = False
+        adopt(model, run)
         super().__init__(list(self._memory.trained.values()), {})
         self._adopt_gradients()
+        parameters = self._memory.trained.values()
+        if overlap and any(parameter.device.type != "cpu" for parameter in parameters):
+            raise Refused("overlap=True: a parameter is on a GPU, whose gradients are copied in step")
+        self._early = _EarlyGradients(run, self._memory) if overlap else None
 
     def _adopt_gradients(self) -> None:
         for name, parameter in self._memory.trained.items():
-            if parameter.device.type == "cpu":
+            if parameter.device.type == "cpu" and parameter.dtype == torch.float32:
                 parameter.grad = self._memory.values[name]
 
     @property
@@ -89,17 +145,18 @@ class Optimizer(torch.optim.Optimizer):
         """Waits for the answers to the last step and for the weights of the next, and sets the
         gradients to zero. `set_to_none` makes no difference: gradients lie in the run's memory.
 
-        Raises RunFinished, which ends the run's `with` block quietly, if no work is left.
+        If no work is left, the model gets the final weights, and a further `step` raises RunFinished.
         """
         del set_to_none
+        self._is_zeroed = True
         if not self._run.fetch():
             self._run.finish()
-            raise RunFinished("no work is left in this run")
-        self._memory.take()
         self._adopt_gradients()
         for parameter in self._memory.trained.values():
             if parameter.grad is not None:
                 parameter.grad.zero_()
+        if self._early is not None and not self._run.finished:
+            self._early.begin()
 
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None, *,
@@ -119,7 +176,11 @@ class Optimizer(torch.optim.Optimizer):
                 target.zero_()
             elif parameter.grad.data_ptr() != target.data_ptr():
                 target.copy_(parameter.grad)
+            elif not self._is_zeroed:
+                raise NotReady("step comes without zero_grad since the last one, so that gradients of "
+                               "several mini-batches have added up")
         self._run._begin_push(None, examples, loss)
+        self._is_zeroed = False
         return value
 
 
@@ -148,7 +209,8 @@ class LocalSteps:
             raise Refused(f"sync_every={sync_every}, and run.yaml has worker.steps: "
                           f"{run.settings.steps}; all workers take as many")
         self._run = run
-        self._memory = _Weights(run, model)
+        self._memory = _Memory(run, model)
+        adopt(model, run)
         self._optimizer = optimizer
         self._base: dict[str, torch.Tensor] = {}
         self._taken = 0
@@ -162,8 +224,10 @@ class LocalSteps:
     def __enter__(self) -> "LocalSteps":
         self._begin()
         self._step = self._optimizer.step
-        # Another attribute of this object alone: the optimizer looks the same to whoever has it.
-        setattr(self._optimizer, "step", self._counted_step)
+        # A method of the optimizer's, as schedulers of the learning rate wrap the one that they find.
+        step = types.MethodType(lambda _, *words, **named: self._counted_step(*words, **named),
+                                self._optimizer)
+        setattr(self._optimizer, "step", step)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -182,14 +246,13 @@ class LocalSteps:
 
     @torch.no_grad()
     def _begin(self) -> None:
-        """Notes the weights that the steps of a push begin with."""
+        """Notes the weights that the steps of a push begin with, if there is work for any."""
+        self._base = {}
+        self._taken = 0
         if not self._run.fetch():
             self._run.finish()
-            self._memory.take()
             return
-        self._memory.take()
         self._base = {name: weights.clone() for name, weights in self._memory.weights.items()}
-        self._taken = 0
 
     @torch.no_grad()
     def _exchange(self) -> None:

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_MESSAGE_JSON_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_MESSAGE_JSON_H_
+#ifndef SLIPSTREAM_COMMON_JSON_MESSAGE_JSON_H_
+#define SLIPSTREAM_COMMON_JSON_MESSAGE_JSON_H_
 
 #include <google/protobuf/message.h>
 
@@ -22,4 +22,4 @@ nlohmann::ordered_json MessageJson(const google::protobuf::Message& message);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_MESSAGE_JSON_H_
+#endif  // SLIPSTREAM_COMMON_JSON_MESSAGE_JSON_H_

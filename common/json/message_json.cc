@@ -1,4 +1,4 @@
-#include "deploy/psctl/message_json.h"
+#include "common/json/message_json.h"
 
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
