@@ -13,8 +13,8 @@
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "common/json/json_number.h"
-#include "common/run/shards.h"
 #include "common/json/message_json.h"
+#include "common/run/shards.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
 

@@ -5,9 +5,9 @@
 #include <string>
 
 #include "common/json/json_text.h"
+#include "common/json/message_json.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/config_loading.h"
-#include "common/json/message_json.h"
 #include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/status_screen.h"
 #include "deploy/psctl/status_view.h"
