@@ -3,8 +3,12 @@ import inspect
 import json
 import pathlib
 import re
+import shutil
+import subprocess
+import sys
 import textwrap
 import unittest
+import zipfile
 
 import cluster
 import python_package
@@ -130,6 +134,29 @@ class PythonModelsTest(unittest.TestCase):
                 self.assertEqual(summary["phase"], "FINISHED")
                 for log in logs:
                     self.assertEqual(last_line(log), "slope 3.000, offset -1.000", log)
+
+    @unittest.skipUnless(shutil.which("patchelf"), "needs patchelf")
+    def test_a_wheel_brings_all_that_it_needs(self):
+        with cluster.scratch() as directory:
+            folder = pathlib.Path(directory)
+            package = python_package.PACKAGE / "slipstream"
+            subprocess.run([sys.executable, "deploy/make_wheel.py", "--package", package,
+                            "--extension", package / "_core.so", folder],
+                           check=True, timeout=cluster.DEADLINE_S)
+            wheel, = folder.glob("*.whl")
+            self.assertLess(wheel.stat().st_size, 20 << 20)
+            with zipfile.ZipFile(wheel) as archive:
+                archive.extractall(folder / "installed")
+            shown = subprocess.run(["nm", "-D", "--defined-only",
+                                    folder / "installed/slipstream/_core.so"],
+                                   check=True, capture_output=True, text=True).stdout.split()
+            self.assertEqual(shown[1:], ["T", "PyInit__core"])
+            loaded = subprocess.run(
+                [sys.executable, "-c", "import slipstream; print(open('/proc/self/maps').read())"],
+                env={"PYTHONPATH": str(folder / "installed")}, check=True, capture_output=True,
+                text=True).stdout
+            self.assertRegex(loaded, r"slipstream.libs/libgrpc-")
+            self.assertNotRegex(loaded, r"/lib/.*/lib(grpc|protobuf|absl|yaml)")
 
     @unittest.skipIf(torch is None, "needs python3-torch")
     def test_a_module_learns_as_well_as_in_a_plain_loop(self):
