@@ -60,7 +60,9 @@ def needs_cuda(path):
 def compiler_flags():
     defines = subprocess.run(["pkg-config", "--cflags-only-other", "spdlog"], check=True,
                              capture_output=True, text=True).stdout.split()
-    return ["-std=c++20", *WARNINGS, "-I.", "-Ibazel-bin", *defines]
+    includes = subprocess.run(["pkg-config", "--cflags-only-I", "python3"], check=True,
+                              capture_output=True, text=True).stdout.replace("-I", "-isystem")
+    return ["-std=c++20", *WARNINGS, "-I.", "-Ibazel-bin", *defines, *includes.split()]
 
 
 @functools.cache

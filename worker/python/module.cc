@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -109,11 +110,12 @@ struct Arena {
 /// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
 class Worker {
  public:
+  // NOLINTNEXTLINE(bugprone-exception-escape): pybind11 throws where the interpreter is broken.
   ~Worker() {
     if (getpid() != process_) {
       // The threads that would have to end are not in this process.
       (void)operations_.release();
-      (void)new std::shared_ptr<State>(state_);
+      (void)new (std::nothrow) std::shared_ptr<State>(state_);
       return;
     }
     const py::gil_scoped_release release;
@@ -131,8 +133,9 @@ class Worker {
     return Begin([options](State& state) {
       absl::StatusOr<std::unique_ptr<Session>> session =
           Session::Join(options, *state.interruption);
-      if (session.ok()) state.session = *std::move(session);
-      return session.status();
+      if (!session.ok()) return session.status();
+      state.session = *std::move(session);
+      return absl::OkStatus();
     });
   }
 
@@ -160,8 +163,9 @@ class Worker {
         [work](State& state) {
           if (absl::Status pushed = state.TakePushFailure(); !pushed.ok()) return pushed;
           absl::StatusOr<std::optional<Session::Work>> next = state.session->Next();
-          if (next.ok()) *work = *std::move(next);
-          return next.status();
+          if (!next.ok()) return next.status();
+          *work = *std::move(next);
+          return absl::OkStatus();
         },
         value);
   }
@@ -213,8 +217,9 @@ class Worker {
         [values, reading](State& state) {
           values->resize(state.session->layout().parameters());
           absl::StatusOr<WeightsReader::Reading> read = state.session->Read(*values);
-          if (read.ok()) *reading = *std::move(read);
-          return read.status();
+          if (!read.ok()) return read.status();
+          *reading = *std::move(read);
+          return absl::OkStatus();
         },
         value);
   }
@@ -370,19 +375,17 @@ void RaiseBy(const py::function& exception_of) {
   static PyObject* maker = nullptr;  // Kept for as long as the process lives.
   Py_XDECREF(maker);
   maker = exception_of.inc_ref().ptr();
-  static const bool is_registered = [] {
-    py::register_exception_translator([](std::exception_ptr thrown) {
-      try {
-        if (thrown) std::rethrow_exception(thrown);
-      } catch (const Failure& error) {
-        const auto make = py::reinterpret_borrow<py::function>(maker);
-        const py::object exception = make(error.code(), error.what());
-        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
-      }
-    });
-    return true;
-  }();
-  (void)is_registered;
+  static bool is_registered = false;
+  if (std::exchange(is_registered, true)) return;
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(thrown);
+    } catch (const Failure& error) {
+      const auto make = py::reinterpret_borrow<py::function>(maker);
+      const py::object exception = make(error.code(), error.what());
+      PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+    }
+  });
 }
 
 }  // namespace

@@ -22,12 +22,6 @@ constexpr size_t kPieceValues = size_t{1} << 18;
 /// Returns a failure of the caller's own: a call that comes at a wrong time.
 absl::Status Misuse(const std::string& text) { return absl::AlreadyExistsError(text); }
 
-std::vector<PolicyTraits> TraitsOf(const std::vector<PolicyStage>& stages) {
-  std::vector<PolicyTraits> traits;
-  for (const PolicyStage& stage : stages) traits.push_back(stage.consistency.traits());
-  return traits;
-}
-
 }  // namespace
 
 Session::Session(const Options& options, Interruption& interruption)
@@ -184,8 +178,7 @@ void Session::MakeClient() {
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
   units_ = std::make_unique<UnitFetcher>(coordinator_, joined_.identity, figures_, interruption_);
-  work_ =
-      std::make_unique<WorkSource>(TraitsOf(settings_.stages()), 1, *client_, *units_, figures_);
+  work_ = std::make_unique<WorkSource>(TraitsOfStages(settings_), 1, *client_, *units_, figures_);
 }
 
 absl::Status Session::Initialize(uint64_t grant, std::span<const float> first) {
@@ -326,7 +319,7 @@ absl::Status Session::Await() {
 absl::StatusOr<WeightsReader::Reading> Session::Read(std::span<float> weights) {
   if (reader_ == nullptr)
     return Misuse("the model is not synchronized yet: call synchronize first");
-  const std::vector<PolicyTraits> traits = TraitsOf(settings_.stages());
+  const std::vector<PolicyTraits> traits = TraitsOfStages(settings_);
   const auto in_step = static_cast<uint32_t>(std::ranges::count_if(traits, &PolicyTraits::in_step));
   absl::StatusOr<WeightsReader::Reading> reading = reader_->Read(in_step, weights);
   if (!reading.ok()) return Cause(reading.status());

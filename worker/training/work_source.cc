@@ -11,6 +11,12 @@
 
 namespace slipstream {
 
+std::vector<PolicyTraits> TraitsOfStages(const RunSpec& run) {
+  std::vector<PolicyTraits> traits;
+  for (const PolicyStage& stage : run.stages()) traits.push_back(stage.consistency.traits());
+  return traits;
+}
+
 WorkSource::WorkSource(std::vector<PolicyTraits> stages, uint32_t slots, ParameterClient& client,
                        UnitFetcher& units, StepFigures& figures)
     : stages_(std::move(stages)),

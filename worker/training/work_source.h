@@ -6,11 +6,15 @@
 
 #include "absl/status/status.h"
 #include "common/run/policy_rows.h"
+#include "common/run/run_spec.h"
 #include "worker/client/parameter_client.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
 
 namespace slipstream {
+
+/// Returns the traits of the run's policies, one after another.
+std::vector<PolicyTraits> TraitsOfStages(const RunSpec& run);
 
 /// Keeps a client in work: fetches units for it, leads it from one of the run's policies to the
 /// next, and knows when nothing is left. It passes the client's progress on to the figures, by

@@ -30,6 +30,7 @@
 #include "worker/training/model_shapes.h"
 #include "worker/training/training_loop.h"
 #include "worker/training/unit_fetcher.h"
+#include "worker/training/work_source.h"
 
 namespace slipstream {
 namespace {
@@ -54,12 +55,6 @@ absl::Status NothingToDo(const absl::Status& finished) {
 
 /// How often reading a long file is logged.
 constexpr absl::Duration kReadingTold = absl::Seconds(5);
-
-std::vector<PolicyTraits> TraitsOf(const std::vector<PolicyStage>& stages) {
-  std::vector<PolicyTraits> traits;
-  for (const PolicyStage& stage : stages) traits.push_back(stage.consistency.traits());
-  return traits;
-}
 
 /// Returns the failure behind `status` if an interruption caused it; else `status`.
 absl::Status Cause(const absl::Status& status, const Interruption& interruption) {
@@ -186,7 +181,7 @@ absl::Status WorkerProgram::PrepareData() {
 }
 
 uint32_t WorkerProgram::StagesInStep() const {
-  const std::vector<PolicyTraits> traits = TraitsOf(settings_.stages());
+  const std::vector<PolicyTraits> traits = TraitsOfStages(settings_);
   return static_cast<uint32_t>(std::ranges::count_if(traits, &PolicyTraits::in_step));
 }
 
@@ -274,7 +269,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .push_delay_max = settings_.testing.push_delay_max,
                      .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,
-                     .stages = TraitsOf(settings_.stages()),
+                     .stages = TraitsOfStages(settings_),
                      .push_codec = settings_.wire.push_codec},
                     data_.train, plans_.plans(), *client_, units, heartbeat, figures_,
                     interruption_);
