@@ -205,6 +205,23 @@ class PythonRunTest(unittest.TestCase):
             optimizer.step()
 
     @unittest.skipIf(torch is None, "needs python3-torch")
+    def test_zero_grad_may_come_last(self):
+        live = self.servers({"training.work": "handed_out", "training.batch_size": 4})
+        net = torch.nn.Linear(20, 50)
+        steps = 0
+        with slipstream.connect(live.coordinator) as run:
+            run.synchronize(net, examples=10)
+            optimizer = slipstream.Optimizer(run, net)
+            for positions in run.batches():
+                net(torch.ones(len(positions), 20)).sum().backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                steps += 1
+            self.assertTrue(run.finished)
+        self.assertEqual(steps, 3)
+        self.assertEqual(live.wait_finished()["examples"], 10)
+
+    @unittest.skipIf(torch is None, "needs python3-torch")
     def test_gradients_that_leave_early_are_the_same(self):
         sums = []
         for overlap in (False, True):

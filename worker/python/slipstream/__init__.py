@@ -20,16 +20,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ._connect import connect, status
 from ._errors import (AccessDenied, Error, ForkedError, LeaseLost, Left, NotReady, Refused,
                       RunFailed, RunFinished, RunFull, ServerUnreachable)
 from ._pending import Pending
-from ._run import PushResult, Run, Settings, ShardAnswer, connect, status
+from ._run import Pulled, PushResult, Run, Settings, ShardAnswer
 
 if TYPE_CHECKING:
     from ._torch import DiLoCo, LocalSGD, LocalSteps, Optimizer
 
 __all__ = ["AccessDenied", "DiLoCo", "Error", "ForkedError", "LeaseLost", "Left", "LocalSGD",
-           "LocalSteps", "NotReady", "Optimizer", "Pending", "PushResult", "Refused", "Run",
+           "LocalSteps", "NotReady", "Optimizer", "Pending", "Pulled", "PushResult", "Refused", "Run",
            "RunFailed", "RunFinished", "RunFull", "ServerUnreachable", "Settings", "ShardAnswer",
            "connect", "status"]
 

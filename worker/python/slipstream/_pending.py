@@ -50,3 +50,12 @@ class Pending(Generic[T]):
 
     def __await__(self) -> Generator[Any, None, T]:
         return asyncio.get_running_loop().run_in_executor(None, self.result).__await__()
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def wait(operation: _core.Operation) -> Any:
+    """Waits for an operation, and returns what it does."""
+    return Pending(operation, _as_it_is).result()

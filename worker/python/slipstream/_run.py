@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import array
 import dataclasses
-import json
 import os
 import types
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from . import _core
 from ._errors import NotReady, Refused, RunFinished
-from ._pending import Pending, pass_on_log_lines
+from ._pending import Pending, pass_on_log_lines, wait
 
 try:
     import numpy
@@ -134,9 +133,8 @@ class Run:
 
         A module's parameters then lie in this worker's memory for the run, so that nothing is copied
         (parameters on a GPU are); arrays are filled with the run's weights once, and `weights` has the
-        later ones. Buffers, such as BatchNorm's means, are not shared: each worker
-        has its own. Raises Refused, naming the first difference, if other workers have another
-        model.
+        later ones. Buffers, such as BatchNorm's means, are not shared: each worker has its own.
+        Raises Refused, naming the first difference, if other workers have another model.
         """
         if not self.settings.own_work and examples < 0:
             raise Refused(f"examples={examples}: a training set has at least one")
@@ -144,7 +142,7 @@ class Run:
         tensors = _models.tensors_of(model)
         first = _models.flat_copy(tensors)
         shapes = [(name, list(shape)) for name, shape, _ in tensors]
-        self._wait(self._worker.synchronize(shapes, 0 if self.settings.own_work else examples,
+        wait(self._worker.synchronize(shapes, 0 if self.settings.own_work else examples,
                                             first))
         self._tensors = [(name, tuple(shape)) for name, shape, _ in tensors]
         _models.adopt(model, self)
@@ -168,9 +166,7 @@ class Run:
         buffer: Any = arena
         flat: Any = memoryview(buffer) if numpy is None else numpy.asarray(buffer)
         for name, shape in self._tensors:
-            count = 1
-            for size in shape:
-                count *= size
+            count = _size(shape)
             part = flat[begin:begin + count]
             if numpy is None:
                 views[name] = part.cast("B").cast("f", shape) if shape else part
@@ -189,7 +185,7 @@ class Run:
             return True
         if self._is_over:
             return False
-        self._work = self._wait(self._worker.next())
+        self._work = wait(self._worker.next())
         self._take_result()
         self._examples = 0
         self._is_over = self._work is None
@@ -245,10 +241,10 @@ class Run:
                 _copy(array_of_name, own[name], name)
         examples = self._examples_at_hand() if examples is None else examples
         most = self.mini_batches_at_hand() * self.settings.batch_size
-        if not isinstance(examples, int) or not 1 <= examples <= most:
+        if not hasattr(examples, "__index__") or not 1 <= examples <= most:
             raise Refused(f"examples={examples!r}: a push of {self.mini_batches_at_hand()} "
                           f"mini-batch(es) stands for 1 to {most} examples (training.batch_size)")
-        self._worker.push(examples, None if loss is None else float(loss))
+        self._worker.push(int(examples), None if loss is None else float(loss))
         self._is_pushed = True
         self._work = None
 
@@ -266,7 +262,7 @@ class Run:
     def _settle(self) -> PushResult:
         """Takes over the result of the last push, waiting for it if need be."""
         if self._is_pushed:
-            self._last = _result_of(self._wait(self._worker.settle()))
+            self._last = _result_of(wait(self._worker.settle()))
             self._is_pushed = False
         if self._last is None:
             raise NotReady("nothing was pushed yet")
@@ -330,7 +326,7 @@ class Run:
         """
         if into is not None and set(into) != {name for name, _ in self._tensors}:
             raise Refused("into: one array is needed for each of the model's tensors, by name")
-        versions, memory = self._wait(self._worker.read())
+        versions, memory = wait(self._worker.read())
         tensors = self._views(memory)
         if into is not None:
             for name, values in tensors.items():
@@ -341,21 +337,21 @@ class Run:
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Reads the newest weights, once the last push is answered, and writes them to a safetensors
         file, whole or not at all."""
-        self._wait(self._worker.save(os.fspath(path)))
+        wait(self._worker.save(os.fspath(path)))
 
     # The end.
 
     def stop(self) -> None:
         """Ends training for all workers. Each still pushes what it is at. Returns when the servers
         know it."""
-        self._wait(self._worker.end_training())
+        wait(self._worker.end_training())
 
     def finish(self) -> None:
         """Waits until the run is over, and fetches the final weights. `batches` and `steps` call it
         when no work is left. Before that, call `stop` first: others may wait for this worker's work."""
         if self._is_finished:
             return
-        self._wait(self._worker.finish())
+        wait(self._worker.finish())
         self._take_result()
         self._is_over = self._is_finished = True
         self._tell_of_weights()
@@ -363,9 +359,14 @@ class Run:
     def leave(self, failure: str = "") -> None:
         """Leaves the run; the others go on. `failure` says why, for people. Without one, the last
         push is waited for."""
-        if not failure and self._is_pushed:
-            self._settle()
-        self._go(failure)
+        try:
+            if not failure and self._is_pushed:
+                self._settle()
+        except BaseException as error:
+            failure = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self._go(failure)
 
     def _go(self, failure: str) -> None:
         self._worker.leave(failure)
@@ -385,23 +386,17 @@ class Run:
             self._go(f"{type(error).__name__}: {error}")
         return is_end
 
-    @staticmethod
-    def _wait(operation: _core.Operation) -> Any:
-        return Pending(operation, _as_it_is).result()
-
 
 def _result_of(answers: tuple[bool, list[tuple[str, int, int]]]) -> PushResult:
     """Makes the result of a push of whether it counts, and of the shards' answers."""
     counts, replies = answers
-    shards = tuple(ShardAnswer(*reply) for reply in replies)
+    # A push that was left out has no answers; the replies are those to the one before.
+    shards = tuple(ShardAnswer(outcome if counts else "NONFINITE", version, staleness)
+                   for outcome, version, staleness in replies)
     outcomes = {shard.outcome for shard in shards}
-    outcome = outcomes.pop() if len(outcomes) == 1 else "SPLIT"
-    return PushResult(outcome if counts else "NONFINITE", min(shard.version for shard in shards),
+    return PushResult(outcomes.pop() if len(outcomes) == 1 else "SPLIT",
+                      min(shard.version for shard in shards),
                       max(shard.staleness for shard in shards), shards)
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def _size(shape: Sequence[int]) -> int:
@@ -424,74 +419,3 @@ def _copy(source: Any, target: Any, name: str) -> None:
     if into.readonly:
         raise Refused(f"{name} can only be read, and takes the run's weights")
     into.cast("B")[:] = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
-
-
-def credential_files(tls: Union[None, str, Mapping[str, str]],
-                     token: Optional[str]) -> dict[str, str]:
-    """Returns the files by which this process shows who it is: those given, else those that
-    psctl run passes on."""
-    files = {}
-    for name in ("ca", "certificate", "key", "token"):
-        value = os.environ.get("SLIPSTREAM_" + name.upper(), "")
-        if value:
-            files[name] = value
-    if tls is not None:
-        files = {"token": files["token"]} if "token" in files else {}
-    if isinstance(tls, str):
-        files["ca"] = tls
-    elif tls is not None:
-        unknown = set(tls) - {"ca", "certificate", "key"}
-        if unknown:
-            raise Refused(f"tls: {sorted(unknown)[0]!r} is none of ca, certificate, key")
-        files.update(tls)
-    if token is not None:
-        files["token"] = token
-    return files
-
-
-def address_of(address: Optional[str]) -> str:
-    found = address or os.environ.get("SLIPSTREAM_COORDINATOR", "")
-    if not found:
-        raise Refused('no address: connect("host:port") names server 0 of the run, or psctl run '
-                      "FILE -- python3 … does it by the variable SLIPSTREAM_COORDINATOR")
-    if not found.rpartition(":")[2].isdigit():
-        raise Refused(f"address {found!r} has no port: name host:port of server 0")
-    return found
-
-
-def connect(address: Optional[str] = None, *, worker: Optional[int] = None,
-            tls: Union[None, str, Mapping[str, str]] = None,
-            token: Optional[str] = None) -> Run:
-    """Joins a run as a worker.
-
-    address: "host:port" of server 0; by default what psctl run says.
-    worker:  the id to take part under; by default what psctl run says, or the lowest that is free.
-    tls:     the file of the authority's certificate (worker.crt and worker.key, or worker-3.crt of
-             a worker with that id, lie beside it), or a mapping of "ca", "certificate" and "key" to
-             files.
-    token:   a file with the run's token, or "env:NAME", instead of a certificate.
-
-    Waits until the servers are there. Raises ServerUnreachable, AccessDenied, RunFull, RunFinished
-    or RunFailed.
-    """
-    if worker is None and os.environ.get("SLIPSTREAM_WORKER"):
-        worker = int(os.environ["SLIPSTREAM_WORKER"])
-    if worker is not None and (not isinstance(worker, int) or not 0 <= worker < 4096):
-        raise Refused(f"worker={worker!r}: an id is a whole number in [0, 4095]")
-    joining = _core.Worker()
-    try:
-        Run._wait(joining.join(address_of(address), worker, credential_files(tls, token)))
-    except BaseException:
-        joining.leave("")
-        raise
-    return Run(joining)
-
-
-def status(address: Optional[str] = None, *, tls: Union[None, str, Mapping[str, str]] = None,
-           token: Optional[str] = None) -> types.SimpleNamespace:
-    """Returns the run's status: every field of the message RunStatus (proto/status.proto), by its
-    name. Takes no part in the run."""
-    text = _core.status_json(address_of(address), credential_files(tls, token))
-    found: types.SimpleNamespace = json.loads(
-        text, object_hook=lambda fields: types.SimpleNamespace(**fields))
-    return found

@@ -122,9 +122,11 @@ class Optimizer(torch.optim.Optimizer):
                           "local steps did: use slipstream.LocalSteps with an optimizer of your own")
         self._run = run
         self._memory = _Memory(run, model)
-        self._is_zeroed = False
         adopt(model, run)
         super().__init__(list(self._memory.trained.values()), {})
+        for values in self._memory.values.values():
+            values.zero_()
+        self._is_zeroed = True
         self._adopt_gradients()
         parameters = self._memory.trained.values()
         if overlap and any(parameter.device.type != "cpu" for parameter in parameters):
