@@ -267,11 +267,11 @@ struct WeightsStep {
 }  // namespace
 
 void FuzzPushFraming(std::string_view input) {
-  constexpr int kStepsMax = 300;
+  constexpr int kMovesMax = 300;
   FuzzInput rest(input);
   PushFraming framing;
   NaiveFraming naive;
-  for (int i = 0; i < kStepsMax && !rest.is_at_end(); ++i) {
+  for (int i = 0; i < kMovesMax && !rest.is_at_end(); ++i) {
     const Step step(rest);
     PushChunk chunk;
     chunk.offset = step.offset;
