@@ -147,7 +147,7 @@ void BringDefaults(RunDraft& draft) {
   bring("optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);
   using By = EvaluationSpec::By;
   Bring(draft, "model.from", "data.from", spec.model_from, spec.data.from);
-  // Whoever has the examples has the test set, too, if there is one.
+  // The test set, if there is one, is with whoever has the examples.
   const bool is_theirs = spec.data.from == SuppliedBy::kWorkers;
   Bring(draft, "data.from", "evaluation.by", is_theirs ? By::kNobody : By::kWorkers,
         spec.evaluation.by);

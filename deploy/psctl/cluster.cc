@@ -96,7 +96,7 @@ absl::Status Cluster::StartServer(uint32_t shard) {
 absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> command,
                                    const std::vector<std::string>& variables) {
   const std::string log = directory_.LogPath(name);
-  // Of variables with one name the first counts.
+  // The first of several variables of one name counts.
   std::vector<std::string> environment = variables;
   for (std::string& variable : ChildEnvironment(environ)) {
     environment.push_back(std::move(variable));

@@ -400,7 +400,7 @@ std::vector<CommandDescription> DescribeCommands() { return DescribeApp(CommandL
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   line.run.program = argv[0];
-  // What follows `psctl run … --` is another program's, so that its flags are not psctl's.
+  // The words behind `psctl run … --` are another program's, so that its flags are not psctl's.
   if (argc > 1 && std::string_view(argv[1]) == "run") {
     const char* const* const end = argv + argc;
     const char* const* const mark = std::find(argv + 2, end, std::string_view("--"));

@@ -16,8 +16,7 @@ namespace slipstream {
 
 /// The properties of a run, computed from its configuration before anything runs.
 struct RunPlan {
-  /// Of both, and so of server_bytes, nothing is known if the model is the workers'; `shards` is
-  /// then empty.
+  /// Both are unknown, and server_bytes is, if the model is the workers'; `shards` is then empty.
   size_t parameters = 0;
   std::vector<ParameterRange> shards;
 

@@ -119,7 +119,7 @@ class Worker {
       return;
     }
     const py::gil_scoped_release release;
-    state_->interruption->Stop();
+    state_->interruption.Stop();
     operations_.reset();
     state_->session.reset();
   }
@@ -131,8 +131,7 @@ class Worker {
     Session::Options options = {.coordinator = coordinator, .credentials = *credentials};
     if (worker.has_value()) options.worker = WorkerId{*worker};
     return Begin([options](State& state) {
-      absl::StatusOr<std::unique_ptr<Session>> session =
-          Session::Join(options, *state.interruption);
+      absl::StatusOr<std::unique_ptr<Session>> session = Session::Join(options, state.interruption);
       if (!session.ok()) return session.status();
       state.session = *std::move(session);
       return absl::OkStatus();
@@ -241,7 +240,7 @@ class Worker {
   void Leave(const std::string& failure) {
     CheckProcess(process_);
     const py::gil_scoped_release release;
-    state_->interruption->Stop();
+    state_->interruption.Stop();
     const auto left = operations_->Begin([state = state_, failure] {
       if (state->session != nullptr) state->session->Leave(failure);
       return absl::OkStatus();
@@ -292,10 +291,10 @@ class Worker {
   struct State {
     absl::Status TakePushFailure() { return std::exchange(push_failure, absl::OkStatus()); }
 
-    std::shared_ptr<Interruption> interruption = std::make_shared<Interruption>();
+    Interruption interruption;
     std::unique_ptr<Session> session;
 
-    // Of the last push; used by the operations alone, and by Result between them.
+    // The result of the last push: operations use it, and Result does between them.
     absl::Status push_failure;
     bool push_counts = false;
   };

@@ -41,7 +41,7 @@ namespace slipstream {
 ///   }
 ///   session->Finish();                                // weights() are the final ones.
 ///
-/// What is pushed follows from the run's worker.algorithm: gradients, or under local_sgd and diloco
+/// The run's worker.algorithm decides what is pushed: gradients, or under local_sgd and diloco
 /// the difference of the weights that Next brought and those that local steps have led to. The
 /// caller may change weights() between Next and Push: the next ones are sent whole.
 ///
@@ -62,7 +62,7 @@ class Session {
     std::shared_ptr<grpc::ChannelCredentials> credentials;
   };
 
-  /// What Next asks for.
+  /// The work that Next asks for.
   struct Work {
     /// The mini-batches that the next push stands for.
     BatchRanges batches;
