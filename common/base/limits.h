@@ -28,6 +28,9 @@ inline constexpr uint64_t kExamplesMax = uint64_t{1} << 40;
 /// The largest speed of a worker that is believed, in mini-batches per second.
 inline constexpr double kStepsPerSecondMax = 1e9;
 
+/// The most versions that a shard keeps for readers.
+inline constexpr uint32_t kVersionsKeptMax = 64;
+
 /// Bounds of wire.chunk_bytes where a run sets it: the bytes of the values of one message, counted
 /// as fp32.
 inline constexpr uint32_t kChunkBytesMin = uint32_t{4} << 10;

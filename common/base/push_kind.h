@@ -16,11 +16,23 @@ enum class PushKind : uint8_t {
   /// The base weights minus the weights that local steps have led to, or a share of that. Like a
   /// gradient, it points to where the loss rises, so update rules take it as one.
   kDelta = 1,
+
+  /// Weights that take the place of the shard's: those of a program that trains by itself and
+  /// publishes the result. They are computed from no version, so they are never stale.
+  kValues = 2,
 };
 
 /// Returns the kind's name for messages to users.
 constexpr std::string_view Name(PushKind kind) {
-  return kind == PushKind::kGradient ? "a gradient" : "a delta";
+  switch (kind) {
+    case PushKind::kGradient:
+      return "a gradient";
+    case PushKind::kDelta:
+      return "a delta";
+    case PushKind::kValues:
+      return "whole weights";
+  }
+  return "unknown values";
 }
 
 }  // namespace slipstream

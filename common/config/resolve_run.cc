@@ -145,8 +145,14 @@ void BringDefaults(RunDraft& draft) {
   bring("optimizer.kind", algorithm.inner, spec.optimizer.kind);
   bring("worker.outer.kind", algorithm.outer, spec.worker.outer.kind);
   bring("optimizer.staleness_scaling", algorithm.scaling, spec.optimizer.staleness_scaling);
+  bring("readers.versions_kept", algorithm.versions_kept, spec.readers.versions_kept);
+  const bool is_published = algorithm.pushes == PushKind::kValues;
+  bring("model.from", is_published ? SuppliedBy::kWorkers : SuppliedBy::kSettings, spec.model_from);
   using By = EvaluationSpec::By;
   Bring(draft, "model.from", "data.from", spec.model_from, spec.data.from);
+  using Work = TrainingSpec::Work;
+  const bool has_own_work = is_published && spec.data.from == SuppliedBy::kWorkers;
+  bring("training.work", has_own_work ? Work::kOwn : Work::kHandedOut, spec.training.work);
   // The test set, if there is one, is with whoever has the examples.
   const bool is_theirs = spec.data.from == SuppliedBy::kWorkers;
   Bring(draft, "data.from", "evaluation.by", is_theirs ? By::kNobody : By::kWorkers,

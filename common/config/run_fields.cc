@@ -83,6 +83,7 @@ void AddModel(Table& table) {
       "their "
       "own, as programs with the Python package do.",
       {"settings", "workers"}, [](auto& s) -> auto& { return s.model_from; }));
+  table.back().has_dependent_default = true;
   const size_t first = table.size();
   Field preset = Scalar(
       "model.preset", "The name of a predefined net.", ChoiceType{presets},
@@ -166,6 +167,7 @@ void AddTraining(Table& table) {
                "whoever comes and goes. own: workers choose their examples, and servers only count "
                "mini-batches.",
                {"handed_out", "own"}, [](auto& s) -> auto& { return s.training.work; })));
+  table.back().has_dependent_default = true;
   table.push_back(Scalar(
       "training.batch_size", "The number of examples in one mini-batch of one worker (μ).",
       CountType{1, 65'536}, [](auto& s) -> auto& { return s.training.batch_size; }));
@@ -308,6 +310,12 @@ void AddMachine(Table& table) {
       "Pushes that a shard holds before it asks workers to retry later; 0 for as many as workers "
       "may have on their way.",
       BytesType{0, uint64_t{1} << 40, 1}, [](auto& s) -> auto& { return s.wire.push_bytes_max; }));
+  table.push_back(Scalar(
+      "readers.versions_kept",
+      "The number of newest versions of the weights that servers keep for readers, each in memory "
+      "of its own. A reader that takes longer than they stay gets LAGGED, and takes a newer one.",
+      CountType{1, kVersionsKeptMax}, [](auto& s) -> auto& { return s.readers.versions_kept; }));
+  table.back().has_dependent_default = true;
   table.push_back(Choice(
       "evaluation.by",
       "Whether workers measure the weights, the final ones in any case, or nobody does. nobody if "

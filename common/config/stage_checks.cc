@@ -97,7 +97,7 @@ void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diag
                     row.name));
   }
   const AlgorithmRow& algorithm = RowOf(worker.algorithm);
-  if (draft.IsUsable("worker.algorithm") && algorithm.needs_policy &&
+  if (draft.IsUsable("worker.algorithm") && !algorithm.why_policy.empty() &&
       algorithm.policy != row.kind) {
     report(fmt::format("worker.algorithm {} needs consistency.policy {} from the first epoch on",
                        algorithm.name, RowOf(algorithm.policy).name));

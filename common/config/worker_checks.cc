@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/config/field_table.h"
 #include "common/run/algorithm_rows.h"
@@ -30,12 +31,13 @@ void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
   }
   constexpr const char* kPolicy = "consistency.policy";
   const PolicyKind policy = draft.spec.consistency.policy;
-  if (draft.IsUsable(kPolicy) && algorithm.needs_policy && algorithm.policy != policy) {
+  const bool needs_policy = !algorithm.why_policy.empty();
+  if (draft.IsUsable(kPolicy) && needs_policy && algorithm.policy != policy) {
     diagnostics.Report(
         draft.KeySource(kPolicy),
-        fmt::format("worker.algorithm {} needs consistency.policy {}, whose rounds "
-                    "are its buffers, and not {}",
-                    algorithm.name, RowOf(algorithm.policy).name, RowOf(policy).name));
+        fmt::format("worker.algorithm {} needs consistency.policy {}, {}, and not {}",
+                    algorithm.name, RowOf(algorithm.policy).name, algorithm.why_policy,
+                    RowOf(policy).name));
   }
   constexpr const char* kScaling = "optimizer.staleness_scaling";
   const ScalingRow& scaling = RowOf(draft.spec.optimizer.staleness_scaling);
@@ -44,6 +46,68 @@ void CheckAlgorithm(Draft draft, Diagnostics diagnostics) {
                        fmt::format("staleness_scaling {} is for gradients of pulled weights, and "
                                    "with worker.algorithm {} workers push what local steps gave",
                                    scaling.name, algorithm.name));
+  }
+}
+
+/// Checks that servers take whole weights where workers push them, and nowhere else.
+void CheckRuleTakesPushes(Draft draft, Diagnostics diagnostics) {
+  if (!draft.IsUsable("worker.algorithm")) return;
+  const RunSpec& run = draft.spec;
+  const AlgorithmRow& algorithm = RowOf(run.worker.algorithm);
+  const bool are_values = algorithm.pushes == PushKind::kValues;
+  for (const auto& [path, kind] : {std::pair("optimizer.kind", run.optimizer.kind),
+                                   std::pair("worker.outer.kind", run.worker.outer.kind)}) {
+    if (!draft.IsUsable(path) || !FindField(path)->Applies(run)) continue;
+    const RuleRow& rule = RowOf(kind);
+    if (rule.takes_values == are_values) continue;
+    diagnostics.Report(draft.KeySource(path),
+                       fmt::format("{} makes the next version of {}, and with worker.algorithm {} "
+                                   "workers push {}",
+                                   rule.name, rule.takes_values ? "whole weights" : "a gradient",
+                                   algorithm.name, Name(algorithm.pushes)));
+  }
+}
+
+/// Checks that nothing would change the weights that a program publishes.
+void CheckPublishing(Draft draft, Diagnostics diagnostics) {
+  const RunSpec& run = draft.spec;
+  const AlgorithmRow& algorithm = RowOf(run.worker.algorithm);
+  if (!draft.IsUsable("worker.algorithm") || algorithm.pushes != PushKind::kValues) return;
+  struct Need {
+    const char* path;
+    bool is_met;
+    const char* why;
+  };
+  const Need needs[] = {
+      {"cluster.workers", run.cluster.workers == 1,
+       "1 worker: the weights of several would take turns"},
+      {"model.from", run.model_from == SuppliedBy::kWorkers,
+       "model.from workers: a program with the Python package publishes"},
+      {"training.work",
+       run.training.work == TrainingSpec::Work::kOwn || run.data.from != SuppliedBy::kWorkers,
+       "training.work own: the program has examples of its own"},
+      {"training.pipeline_depth", run.training.pipeline_depth == 1,
+       "training.pipeline_depth 1: versions follow one after another"},
+      {"optimizer.weight_decay", run.optimizer.weight_decay == 0,
+       "weight_decay 0: weights stay as they are"},
+      {"optimizer.clip_value", run.optimizer.clip_value == 0,
+       "clip_value 0: weights stay as they are"},
+      {"optimizer.clip_norm", run.optimizer.clip_norm == 0,
+       "clip_norm 0: weights stay as they are"},
+      {"optimizer.per_tensor", run.optimizer.per_tensor.empty(),
+       "no per_tensor: weights stay as they are"},
+      {"optimizer.staleness_scaling", run.optimizer.staleness_scaling == StalenessScaling::kNone,
+       "staleness_scaling none: whole weights are never stale"},
+      {"consistency.max_staleness.action",
+       run.consistency.max_staleness.action == StalenessGuardSpec::Action::kNone,
+       "no max_staleness: whole weights are never stale"},
+      {"wire.push_codec", !RowOf(run.wire.push_codec).feeds_error_back,
+       "an encoding that keeps every value: fp32, or bf16 or fp16 if the weights are such"},
+  };
+  for (const Need& need : needs) {
+    if (need.is_met || !draft.IsUsable(need.path)) continue;
+    diagnostics.Report(draft.KeySource(need.path),
+                       fmt::format("worker.algorithm {} needs {}", algorithm.name, need.why));
   }
 }
 
@@ -172,6 +236,8 @@ void CheckStepsBySpeed(Draft draft, Diagnostics diagnostics) {
 
 void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckAlgorithm(draft, diagnostics);
+  CheckRuleTakesPushes(draft, diagnostics);
+  CheckPublishing(draft, diagnostics);
   CheckFetches(draft, diagnostics);
   CheckFragments(draft, diagnostics);
   CheckStepsBySpeed(draft, diagnostics);

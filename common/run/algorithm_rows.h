@@ -25,7 +25,8 @@ enum class AlgorithmKind : uint8_t {
   kFedbuff,
   kDownpour,
   kEasgd,
-  kEamsgd
+  kEamsgd,
+  kPublish
 };
 
 inline constexpr std::array kAlgorithmParameters = {
@@ -118,8 +119,12 @@ struct AlgorithmRow {
   /// The default of consistency.policy.
   PolicyKind policy = PolicyKind::kSoftsync;
 
-  /// Set if it goes together with no other policy.
-  bool needs_policy = false;
+  /// Why it goes together with no other policy, to complete "needs consistency.policy POLICY, …";
+  /// empty if it does.
+  std::string_view why_policy = "";
+
+  /// The default of readers.versions_kept.
+  uint32_t versions_kept = 1;
 
   /// Returns the number of mini-batches of one push; null if that is one.
   uint64_t (*quantum)(const AlgorithmParameters& parameters) = nullptr;
@@ -141,6 +146,9 @@ constexpr uint64_t PushesPerFetchOf(const AlgorithmParameters& parameters) {
   const auto fetch_every = static_cast<uint64_t>(parameters["fetch_every"]);
   return std::max<uint64_t>(1, fetch_every / PushEveryOf(parameters));
 }
+
+/// Returns more pushes than a run has.
+constexpr uint64_t NeverFetchAgain(const AlgorithmParameters&) { return uint64_t{1} << 62; }
 
 inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.kind = AlgorithmKind::kGradient,
@@ -176,7 +184,7 @@ inline constexpr std::array kAlgorithmRows = {
                  .pushes = PushKind::kDelta,
                  .has_local_weights = true,
                  .scaling = StalenessScaling::kPolynomial,
-                 .needs_policy = true,
+                 .why_policy = "whose rounds are its buffers",
                  .quantum = StepsOf},
     // Dean et al., NIPS 2012; Adagrad on the servers is theirs, too.
     AlgorithmRow{.kind = AlgorithmKind::kDownpour,
@@ -212,6 +220,15 @@ inline constexpr std::array kAlgorithmRows = {
                  .inner = RuleKind::kNesterov,
                  .policy = PolicyKind::kAsync,
                  .quantum = PushEveryOf},
+    AlgorithmRow{.kind = AlgorithmKind::kPublish,
+                 .name = "publish",
+                 .doc = "whole weights, of a program that trains by itself and has readers follow",
+                 .pushes = PushKind::kValues,
+                 .inner = RuleKind::kAssign,
+                 .policy = PolicyKind::kAsync,
+                 .why_policy = "under which each push is a version",
+                 .versions_kept = 2,
+                 .pushes_per_fetch = NeverFetchAgain},
 };
 static_assert(AreInOrder(kAlgorithmRows));
 

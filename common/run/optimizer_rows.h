@@ -22,7 +22,8 @@ enum class RuleKind : uint8_t {
   kLamb,
   kAdagrad,
   kRmsProp,
-  kDelayedNesterov
+  kDelayedNesterov,
+  kAssign
 };
 
 inline constexpr std::array kRuleParameters = {
@@ -84,6 +85,10 @@ struct RuleRow {
   /// Set if the size of a step depends on the rate and not on the gradients' size. Compensation by
   /// the mean staleness then scales the step.
   bool normalises = false;
+
+  /// Set if the rule makes weights of pushed weights (PushKind::kValues), and not of gradients. It
+  /// has no rate, decay or clipping, and takes one push for each version.
+  bool takes_values = false;
 };
 
 inline constexpr std::array kRuleRows = {
@@ -149,6 +154,10 @@ inline constexpr std::array kRuleRows = {
             .parameters = {"momentum", "momentum_every"},
             .outer_learning_rate = 0.4,
             .state_arrays = 2},
+    RuleRow{.kind = RuleKind::kAssign,
+            .name = "assign",
+            .doc = "whole weights, which are the next version; with worker.algorithm publish alone",
+            .takes_values = true},
 };
 static_assert(AreInOrder(kRuleRows));
 

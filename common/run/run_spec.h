@@ -263,6 +263,16 @@ struct WireSpec {
   friend bool operator==(const WireSpec&, const WireSpec&) = default;
 };
 
+/// Those who read weights and push nothing.
+struct ReadersSpec {
+  /// The number of newest versions that shards keep for readers, so that one who takes the parts of
+  /// a version one after another finds them. In [1, kVersionsKeptMax]. By default
+  /// AlgorithmRow::versions_kept.
+  uint32_t versions_kept = 1;
+
+  friend bool operator==(const ReadersSpec&, const ReadersSpec&) = default;
+};
+
 struct EvaluationSpec {
   /// Whether workers measure the weights, the final ones in any case, or nobody does.
   enum class By : uint8_t { kWorkers, kNobody };
@@ -365,6 +375,7 @@ struct RunSpec {
   ClusterSpec cluster;
   ComputeSpec compute;
   WireSpec wire;
+  ReadersSpec readers;
   EvaluationSpec evaluation;
   LogSpec log;
   RunControlSpec run;

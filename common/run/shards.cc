@@ -29,8 +29,14 @@ uint64_t GradientsUnderWay(const RunSpec& run) {
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   const uint64_t states = RowOf(run.server_optimizer().kind).state_arrays;
   const uint64_t history = RowOf(run.optimizer.staleness_scaling).keeps_history ? 1 : 0;
+  // The newest version is one of those that an update needs. Beside those that are kept, readers
+  // may hold two that were; where only the newest is kept, few readers are expected, and none is
+  // counted.
+  const uint64_t kept = run.readers.versions_kept;
+  const uint64_t of_readers = kept > 1 ? kept + 1 : 0;
   const uint64_t bytes_each =
-      (2 + ArraysOfWorker(run) * run.cluster.workers + 2 * states + history) * sizeof(float);
+      (2 + of_readers + ArraysOfWorker(run) * run.cluster.workers + 2 * states + history) *
+      sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
 }

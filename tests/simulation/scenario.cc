@@ -131,6 +131,7 @@ void DrawRule(Scenario& scenario) {
   const AlgorithmRow& algorithm = RowOf(run.worker.algorithm);
   if (algorithm.keeps_weights || !chance.Happens(350)) return;
   const RuleKind kind = kRuleRows[chance.Between(1, kRuleRows.size() - 1)].kind;  // Not sgd.
+  if (RowOf(kind).takes_values) return;
   if (algorithm.has_local_weights) {
     run.worker.outer.kind = kind;
     run.worker.outer.learning_rate = 0.05;

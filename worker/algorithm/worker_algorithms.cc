@@ -20,8 +20,10 @@ constexpr Maker kMakers[] = {
     {AlgorithmKind::kEamsgd, MakeElasticAveraging},
 };
 
+// Programs that publish whole weights train by themselves.
 static_assert(std::ranges::all_of(kAlgorithmRows, [](const AlgorithmRow& row) {
-  return std::ranges::count(kMakers, row.kind, &Maker::kind) == 1;
+  const bool is_for_programs = row.pushes == PushKind::kValues;
+  return std::ranges::count(kMakers, row.kind, &Maker::kind) == (is_for_programs ? 0 : 1);
 }));
 
 }  // namespace

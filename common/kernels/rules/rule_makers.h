@@ -16,6 +16,7 @@ std::unique_ptr<const UpdateRule> MakeLamb(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeAdagrad(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeRmsProp(const OptimizerSpec& optimizer);
 std::unique_ptr<const UpdateRule> MakeDelayedNesterov(const OptimizerSpec& optimizer);
+std::unique_ptr<const UpdateRule> MakeAssign(const OptimizerSpec& optimizer);
 
 /// Makes the rule of both Adam and AdamW.
 std::unique_ptr<const UpdateRule> MakeAdam(const OptimizerSpec& optimizer);

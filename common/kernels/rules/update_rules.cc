@@ -24,6 +24,7 @@ constexpr Maker kMakers[] = {
     {RuleKind::kAdagrad, MakeAdagrad},
     {RuleKind::kRmsProp, MakeRmsProp},
     {RuleKind::kDelayedNesterov, MakeDelayedNesterov},
+    {RuleKind::kAssign, MakeAssign},
 };
 
 static_assert(std::ranges::all_of(kRuleRows, [](const RuleRow& row) {

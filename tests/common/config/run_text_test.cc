@@ -62,7 +62,7 @@ struct RandomValue {
 /// Adds policies for the first epochs where the other settings go with all policies.
 void AddStages(RandomStream& random, RunSpec& spec) {
   const WorkerSpec& worker = spec.worker;
-  const bool goes_with_all = !RowOf(worker.algorithm).needs_policy && !worker.steps_by_speed &&
+  const bool goes_with_all = RowOf(worker.algorithm).why_policy.empty() && !worker.steps_by_speed &&
                              worker.pushes_per_fetch() == 1 && spec.training.pipeline_depth == 1;
   if (spec.training.epochs <= 2 || !goes_with_all) return;
   PolicyStage stage = {.consistency = {.policy = PolicyKind::kHardsync}, .until_epoch = 1};
@@ -103,6 +103,17 @@ void AddSources(RunSpec& spec) {
   if (spec.evaluation.by == EvaluationSpec::By::kNobody) spec.training.target_accuracy = 0;
 }
 
+/// Whole weights go with few settings, and only with a rule of their own.
+void ReplacePublishing(RunSpec& spec) {
+  const bool publishes = RowOf(spec.worker.algorithm).pushes == PushKind::kValues;
+  if (publishes) spec.worker = {};
+  if (RowOf(spec.optimizer.kind).takes_values) {
+    spec.optimizer.kind = RuleKind::kSgd;
+    spec.optimizer.parameters = {};
+  }
+  if (RowOf(spec.worker.outer.kind).takes_values) spec.worker.outer = WorkerSpec().outer;
+}
+
 /// Returns settings that pass every check: each key is random, and then keys are made to agree.
 RunSpec RandomSpec(RandomStream& random) {
   RunSpec spec = Default();
@@ -116,6 +127,7 @@ RunSpec RandomSpec(RandomStream& random) {
   if (random.Below(2) == 0) spec.model.preset.clear();
   if (spec.data.format == DataSpec::Format::kCsv) spec.data.label_columns = {"price, in [€]"};
   AddSources(spec);
+  ReplacePublishing(spec);
   if (spec.model.loss == ModelSpec::Loss::kMse) spec.training.target_accuracy = 0;
   if (spec.optimizer.schedule.kind == ScheduleSpec::Kind::kStep) {
     spec.optimizer.schedule.at_epochs = {0.1, 1.0 / 3, 7};
@@ -142,7 +154,7 @@ RunSpec RandomSpec(RandomStream& random) {
     guard.action = StalenessGuardSpec::Action::kReject;
   }
   if (const AlgorithmRow& row = RowOf(spec.worker.algorithm);
-      row.needs_policy && row.policy != spec.consistency.policy) {
+      !row.why_policy.empty() && row.policy != spec.consistency.policy) {
     spec.worker = {};
   }
   if (spec.consistency.traits().work == PolicyTraits::Work::kRounds) {
@@ -250,6 +262,8 @@ wire:
   push_codec: fp32
   pull_codec: fp32
   push_bytes_max: 0
+readers:
+  versions_kept: 1
 evaluation:
   by: workers
   every_epochs: 1
@@ -292,6 +306,24 @@ TEST(RunTextTest, WorkersMayBringTheirModelAndTheirExamples) {
                       "training:\n  work: handed_out\n"),
             std::string::npos)
       << text;
+}
+
+TEST(RunTextTest, PublishingBringsAllThatGoesWithIt) {
+  const ConfigResult result = ParseRunConfig("worker: {algorithm: publish}", "run.yaml");
+
+  const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&result);
+  ASSERT_EQ(diagnostics, nullptr) << ToString(*diagnostics);
+  const auto& spec = std::get<RunSpec>(result);
+  EXPECT_EQ(spec.optimizer.kind, RuleKind::kAssign);
+  EXPECT_EQ(spec.consistency.policy, PolicyKind::kAsync);
+  EXPECT_EQ(spec.model_from, SuppliedBy::kWorkers);
+  EXPECT_EQ(spec.data.from, SuppliedBy::kWorkers);
+  EXPECT_EQ(spec.training.work, TrainingSpec::Work::kOwn);
+  EXPECT_EQ(spec.evaluation.by, EvaluationSpec::By::kNobody);
+  EXPECT_EQ(spec.readers.versions_kept, 2u);
+  const ConfigResult again = ParseRunConfig(ToYaml(spec), "again.yaml");
+  ASSERT_TRUE(std::holds_alternative<RunSpec>(again));
+  EXPECT_EQ(std::get<RunSpec>(again), spec);
 }
 
 TEST(RunTextTest, AnItemOfAListHasTheSettingsThatWereGiven) {
@@ -380,7 +412,7 @@ TEST(RunTextTest, FingerprintsDifferExactlyIfThereIsADifference) {
 }
 
 TEST(RunTextTest, TheFingerprintIsTheSameOnEveryMachine) {
-  EXPECT_EQ(Fingerprint(Default()), 352'810'684'442'269'908u) << FingerprintText(Default());
+  EXPECT_EQ(Fingerprint(Default()), 12'064'061'022'688'429'708u) << FingerprintText(Default());
 }
 
 }  // namespace
