@@ -1,10 +1,12 @@
 #ifndef SLIPSTREAM_COMMON_PROTOCOL_SHARD_MESSAGES_H_
 #define SLIPSTREAM_COMMON_PROTOCOL_SHARD_MESSAGES_H_
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/encoding.h"
 #include "common/base/ids.h"
@@ -23,6 +25,17 @@ struct Identity {
   Incarnation incarnation{};
 
   friend bool operator==(const Identity&, const Identity&) = default;
+};
+
+/// Names one state of the whole model: the versions of all shards that have the same stamp were
+/// made of one publication, or of the same round. Stamps of a run rise.
+struct Stamp {
+  /// The publisher's incarnation and its clock; under policies that keep workers in step, 0 and the
+  /// version.
+  Incarnation publisher{};
+  uint64_t number = 0;
+
+  friend auto operator<=>(const Stamp&, const Stamp&) = default;
 };
 
 /// The facts about a push that its sender knows only when it has computed the whole of it.
@@ -59,6 +72,9 @@ struct PushHeader {
 
   /// The mini-batches that the push stands for.
   BatchRanges batches;
+
+  /// Of whole weights: the sender's own number for them, for readers.
+  uint64_t label = 0;
 
   /// Travels with the last chunk, because it is not known earlier.
   PushSeal seal;
@@ -228,7 +244,27 @@ struct PullRequest {
   /// The encoding of the answered weights.
   Encoding weights_encoding = Encoding::kFp32;
 
+  /// The state of the model that is asked for, in a pull that does not train. The answer waits
+  /// until the shard has published it, and is a refusal (LAGGED) once the shard has gone further
+  /// and does not keep it.
+  std::optional<Stamp> exact;
+
+  /// Whether the last message is to have the seal of the weights.
+  bool wants_seal = false;
+
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
+};
+
+/// The facts that come behind pulled weights.
+struct WeightsSeal {
+  /// The newest version that was published when the last values were sent.
+  Version newest{};
+
+  /// XXH3-64 of each tensor's values, or of the part that the shard has, as fp32: in the layout's
+  /// order.
+  std::vector<uint64_t> checksums;
+
+  friend bool operator==(const WeightsSeal&, const WeightsSeal&) = default;
 };
 
 /// The work of a member in a hardsync round; shard 0 hands it out with the weights.
@@ -265,6 +301,11 @@ struct WeightsHeader {
 
   /// The place of the policy in force in the run's sequence of policies.
   uint32_t stage = 0;
+
+  // In the answer to a pull that does not train. The stamp of the version; absent where the shards'
+  // versions do not belong together. The publisher's label of it; 0 if nothing was published.
+  std::optional<Stamp> stamp;
+  uint64_t label = 0;
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };

@@ -82,9 +82,11 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
 }
 
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
-                                    LentValues values, Encoding encoding) {
+                                    LentValues values, Encoding encoding,
+                                    const std::optional<WeightsSeal>& seal) {
   v1::WeightsChunk message;
   if (header) *message.mutable_header() = ToWire(*header);
+  if (seal) *message.mutable_seal() = ToWire(*seal);
   message.set_offset(offset);
   message.set_encoding(ToWire(encoding));
   return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
@@ -146,7 +148,9 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
 
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message) {
   v1::WeightsChunk wire;
-  return DecodeChunk<v1::WeightsChunk, WeightsChunk>(message, wire);
+  absl::StatusOr<WeightsChunk> chunk = DecodeChunk<v1::WeightsChunk, WeightsChunk>(message, wire);
+  if (chunk.ok() && wire.has_seal()) chunk->seal = FromWire(wire.seal());
+  return chunk;
 }
 
 absl::StatusOr<InitializeChunk> DecodeInitializeChunk(const grpc::ByteBuffer& message) {

@@ -33,6 +33,7 @@ struct WeightsChunk {
   std::optional<WeightsHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
+  std::optional<WeightsSeal> seal;
 };
 
 /// InitializeRequest: one piece of the initial weights.
@@ -66,7 +67,8 @@ grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64
                                  LentBytes encoded, Encoding encoding, const PushSeal& seal = {});
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
-                                    LentValues values, Encoding encoding = Encoding::kFp32);
+                                    LentValues values, Encoding encoding = Encoding::kFp32,
+                                    const std::optional<WeightsSeal>& seal = std::nullopt);
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values);
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,

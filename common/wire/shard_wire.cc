@@ -61,6 +61,13 @@ v1::Identity ToWire(const Identity& identity) {
   return wire;
 }
 
+v1::Stamp ToWire(const Stamp& stamp) {
+  v1::Stamp wire;
+  wire.set_publisher(Value(stamp.publisher));
+  wire.set_number(stamp.number);
+  return wire;
+}
+
 v1::PushHeader ToWire(const PushHeader& header) {
   v1::PushHeader wire;
   *wire.mutable_identity() = ToWire(header.identity);
@@ -71,6 +78,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_count(header.count);
   wire.set_examples(header.examples);
   wire.set_kind(static_cast<v1::PushKind>(header.kind));
+  wire.set_label(header.label);
   for (const BatchRange& range : header.batches) *wire.add_batches() = ToWire(range);
   wire.set_pull(header.pull);
   wire.set_chunk_bytes(header.chunk_bytes);
@@ -110,6 +118,8 @@ v1::PullRequest ToWire(const PullRequest& request) {
   wire.set_slot(request.slot);
   wire.set_clock(Value(request.clock));
   wire.set_weights_encoding(ToWire(request.weights_encoding));
+  if (request.exact) *wire.mutable_exact() = ToWire(*request.exact);
+  wire.set_wants_seal(request.wants_seal);
   return wire;
 }
 
@@ -130,6 +140,15 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   wire.set_clock(Value(header.clock));
   wire.set_examples(header.examples);
   wire.set_stage(header.stage);
+  if (header.stamp) *wire.mutable_stamp() = ToWire(*header.stamp);
+  wire.set_label(header.label);
+  return wire;
+}
+
+v1::WeightsSeal ToWire(const WeightsSeal& seal) {
+  v1::WeightsSeal wire;
+  wire.set_newest_version(Value(seal.newest));
+  for (const uint64_t checksum : seal.checksums) wire.add_checksums(checksum);
   return wire;
 }
 
@@ -162,6 +181,10 @@ Identity FromWire(const v1::Identity& wire) {
   return {wire.run(), WorkerId{wire.worker()}, Incarnation{wire.incarnation()}};
 }
 
+Stamp FromWire(const v1::Stamp& wire) {
+  return {.publisher = Incarnation{wire.publisher()}, .number = wire.number()};
+}
+
 absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   if (!wire.has_identity()) return Missing("header.identity");
   if (wire.sequence() == 0) return OutOfRange("header.sequence", 0);
@@ -183,6 +206,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   }
   header.kind = static_cast<PushKind>(wire.kind());
   header.examples = wire.examples();
+  header.label = wire.label();
   if (static_cast<size_t>(wire.batches_size()) > kBatchRangesMax) {
     return absl::InvalidArgumentError("header.batches: " + std::to_string(wire.batches_size()) +
                                       " ranges, more than " + std::to_string(kBatchRangesMax));
@@ -251,6 +275,11 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   request.slot = wire.slot();
   request.clock = WorkerClock{wire.clock()};
   request.weights_encoding = *encoding;
+  if (wire.has_exact() && wire.trains()) {
+    return absl::InvalidArgumentError("exact: a pull that trains takes the newest version");
+  }
+  if (wire.has_exact()) request.exact = FromWire(wire.exact());
+  request.wants_seal = wire.wants_seal();
   return request;
 }
 
@@ -276,12 +305,20 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
                           .life = Life{wire.life()},
                           .clock = WorkerClock{wire.clock()},
                           .examples = wire.examples(),
-                          .stage = wire.stage()};
+                          .stage = wire.stage(),
+                          .stamp = std::nullopt,
+                          .label = wire.label()};
+  if (wire.has_stamp()) header.stamp = FromWire(wire.stamp());
   if (!wire.has_work()) return header;
   absl::StatusOr<RoundWork> work = FromWire(wire.work());
   if (!work.ok()) return work.status();
   header.work = *work;
   return header;
+}
+
+WeightsSeal FromWire(const v1::WeightsSeal& wire) {
+  return {.newest = Version{wire.newest_version()},
+          .checksums = {wire.checksums().begin(), wire.checksums().end()}};
 }
 
 absl::StatusOr<InitializeHeader> FromWire(const v1::InitializeHeader& wire) {

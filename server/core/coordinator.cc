@@ -35,6 +35,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
                       spec.fixed_examples()),
       evaluations_(is_measured_ ? spec.evaluation.every_epochs : 0,
                    is_measured_ ? spec.model_files.save_every_epochs : 0, spec.training.epochs),
+      readers_(spec.cluster.lease),
       phase_since_(start),
       start_(start),
       last_observed_(start) {
@@ -59,6 +60,7 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
   for (const ServerReport::Pushed& pushed : report.pushed) {
     membership_.RenewByPush(pushed.worker, pushed.incarnation, pushed.clock, now);
   }
+  if (report.shard == ShardId{0}) readers_.OnNewest(report.version, now);
   const uint32_t shard = Value(report.shard);
   switch (*arrival) {
     case Servers::Arrival::kKnown:
@@ -205,11 +207,23 @@ void Coordinator::Observe(absl::Time now) {
   start_ += gap;
   phase_since_ += gap;
   evaluation_heard_ += gap;
+  readers_.Forgive(gap);
   if (deserted_since_.has_value()) *deserted_since_ += gap;
+}
+
+absl::StatusOr<uint64_t> Coordinator::OnReader(const ReaderReport& report, absl::Time now) {
+  const size_t before = readers_.readers().size();
+  const absl::StatusOr<uint64_t> number = readers_.OnReport(report, now);
+  if (number.ok() && readers_.readers().size() != before) {
+    AddNote(false, report.leaves ? "reader left" : "reader came",
+            {{"reader", *number}, {"host", report.host}, {"name", report.name}});
+  }
+  return number;
 }
 
 void Coordinator::Tick(absl::Time now) {
   Observe(now);
+  readers_.Tick(now);
   for (WorkerId worker : membership_.Expire(now)) {
     AddNote(true, "worker died",
             {{"worker", Value(worker)}, {"reason", membership_.workers().at(worker).failure}});

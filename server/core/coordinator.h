@@ -21,6 +21,7 @@
 #include "server/core/coordinator_initialization.h"
 #include "server/core/coordinator_membership.h"
 #include "server/core/coordinator_orders.h"
+#include "server/core/coordinator_readers.h"
 #include "server/core/coordinator_servers.h"
 #include "server/core/coordinator_speeds.h"
 #include "server/core/coordinator_work_ledger.h"
@@ -138,6 +139,9 @@ class Coordinator {
   /// work has ended; OUT_OF_RANGE once the run has finished, ABORTED if it has failed.
   absl::Status OnEndTraining(EndReason reason, absl::Time now);
 
+  /// Takes the report of a reader, who need not be a member. Returns its number.
+  absl::StatusOr<uint64_t> OnReader(const ReaderReport& report, absl::Time now);
+
   /// Carries out what depends on time alone: leases and timeouts end.
   void Tick(absl::Time now);
 
@@ -185,6 +189,7 @@ class Coordinator {
   const Membership& membership() const { return membership_; }
   const Servers& servers() const { return servers_; }
   const Evaluations& evaluations() const { return evaluations_; }
+  const Readers& readers() const { return readers_; }
   uint64_t batches_total() const;
   uint64_t batches_done() const;
   uint32_t epochs_done() const;
@@ -259,6 +264,7 @@ class Coordinator {
   Servers servers_;
   Initialization initialization_;
   Evaluations evaluations_;
+  Readers readers_;
 
   // Set from the beginning of the first stage on whose work does not come in rounds.
   std::optional<WorkLedger> ledger_;

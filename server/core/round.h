@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
@@ -50,6 +52,10 @@ class Round {
 
     /// The factor by which its sender clips it (PushSeal::clip).
     double clip = 1.0;
+
+    /// Of whole weights: the stamp and the label of the version that they are.
+    std::optional<Stamp> stamp = std::nullopt;
+    uint64_t label = 0;
   };
 
   Round(PolicyTraits::Order order, PolicyTraits::Weighing weighing)
@@ -81,6 +87,9 @@ class Round {
 
   /// Returns the mean scale of the contributions. REQUIRES: there are some.
   double mean_scale() const;
+
+  /// Returns the contribution that is the last in the order. REQUIRES: there is one.
+  const Contribution& last() const { return contributions_.back(); }
   uint32_t contributions() const { return static_cast<uint32_t>(contributions_.size()); }
   uint32_t excused() const { return static_cast<uint32_t>(excused_.size()); }
 

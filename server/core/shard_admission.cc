@@ -93,7 +93,7 @@ bool ShardMachine::IsExcuse(const PushHeader& header) const {
 }
 
 uint64_t ShardMachine::StalenessOf(const PushHeader& header) const {
-  return Value(decided()) - Value(header.base);
+  return Value(decided()) - Value(BaseOf(header));
 }
 
 double ShardMachine::ScaleOf(const PushHeader& header) const {
@@ -269,7 +269,8 @@ std::optional<PushReply> ShardMachine::RefuseByPayload(const PushFacts& facts) c
   }
   if (!facts.is_finite) {
     return Refusal(PushOutcome::kNonfinite,
-                   "the gradient has a NaN, an infinity or a magnitude of 2^50 or more");
+                   std::string(Name(facts.header.kind)) +
+                       " with a NaN, an infinity or a magnitude of 2^50 or more");
   }
   return std::nullopt;
 }

@@ -126,18 +126,18 @@ ShardOutput ShardMachine::OnWorkEnds() {
 ShardOutput ShardMachine::OnPublished(Version version) {
   PS_CHECK(version == Next(state_.published) && version <= state_.decided);
   state_.published = version;
-  state_.examples.erase(state_.examples.begin());
+  if (Value(version) - Value(oldest_kept()) >= options_.versions_kept) state_.versions.pop_front();
   ShardOutput output;
+  EndLagging(output);
   ServeWaiting(output);
   return output;
 }
 
-ShardOutput ShardMachine::OnPullDone(const Reader& reader) {
+ShardOutput ShardMachine::OnPullDone(CallId call, const Reader& reader) {
   if (reader.has_value()) {
     state_.members.EndPull(reader->first, reader->second);
   } else {
-    PS_CHECK(state_.pulls_of_others > 0);
-    --state_.pulls_of_others;
+    PS_CHECK(state_.reader_pulls.erase(call) == 1);
   }
   ShardOutput output;
   ServeWaiting(output);
@@ -225,7 +225,7 @@ Admission ShardMachine::Admit(const PushHeader& header) const {
   }
   const WorkerId worker = header.identity.worker;
   const MemberFacts member = FactsOf(worker, members().At(worker));
-  Admission admission = policy_->Admit(FactsWith({}), {.member = member, .base = header.base});
+  Admission admission = policy_->Admit(FactsWith({}), {.member = member, .base = BaseOf(header)});
   if (admission.kind == Admission::Kind::kJoin && IsBaseGone(header)) {
     admission.kind = Admission::Kind::kTooStale;
   }
@@ -276,7 +276,9 @@ std::optional<Forecast> ShardMachine::AsForecast(const ShardOutput& output) {
 
 void ShardMachine::CloseRound(ShardOutput& output) {
   Update update = {.from = decided(), .to = Next(decided())};
-  state_.examples.push_back(examples_applied());
+  VersionRecord made = {.examples = examples_applied() + round().examples(),
+                        .stamp = StampOfRound(),
+                        .label = state_.versions.back().label};
   if (round().contributions() == 0) {
     update.is_empty = true;
   } else {
@@ -288,8 +290,9 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     update.learning_rate = static_cast<float>(current_learning_rate());
     // A rule that normalises steps cancels a factor that all gradients share.
     state_.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
-    state_.examples.back() += round().examples();
+    made.label = round().last().label;
   }
+  state_.versions.push_back(made);
   state_.decided = update.to;
   state_.round_was_held_back = false;
   if (state_.work.has_value()) {
@@ -299,11 +302,29 @@ void ShardMachine::CloseRound(ShardOutput& output) {
   output.update = update;
 }
 
+std::optional<Stamp> ShardMachine::StampOf(const PushHeader& header) {
+  if (header.kind != PushKind::kValues) return std::nullopt;
+  return Stamp{.publisher = header.identity.incarnation, .number = Value(header.clock)};
+}
+
+std::optional<Stamp> ShardMachine::StampOfRound() const {
+  if (traits_.in_step) return Stamp{.number = Value(Next(decided()))};
+  return round().contributions() == 0 ? std::nullopt : round().last().stamp;
+}
+
 void ShardMachine::CheckInvariants() const {
   members().CheckInvariants(options_.gradients_in_flight);
   PS_CHECK(published() <= decided());
-  PS_CHECK(state_.examples.size() == Value(decided()) - Value(published()) + 1);
-  PS_CHECK(state_.pulls_of_others <= options_.reader_pulls_max);
+  const uint64_t kept = std::min<uint64_t>(options_.versions_kept, Value(published()) + 1);
+  PS_CHECK(Value(published()) - Value(oldest_kept()) + 1 == kept);
+  PS_CHECK(state_.reader_pulls.size() <= options_.reader_pulls_max);
+  std::set<Version> read;
+  for (const auto& [_, pull] : state_.reader_pulls) {
+    if (!pull.has_lagged) read.insert(pull.version);
+  }
+  PS_CHECK(read.size() <= options_.versions_kept + 1);
+  PS_CHECK(std::ranges::count_if(read, [this](Version v) { return v < oldest_kept(); }) <=
+           static_cast<ptrdiff_t>(kReaderVersionsMax));
   if (state_.draft.has_value()) {
     PS_CHECK(state_.draft->forecast.from == decided() && published() == decided());
     PS_CHECK(round().contributions() == 0);

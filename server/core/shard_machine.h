@@ -49,6 +49,10 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class ShardMachine {
  public:
+  /// The number of versions that may be read when they are not kept any more, all readers who are
+  /// not members together.
+  static constexpr size_t kReaderVersionsMax = 2;
+
   struct Options {
     /// Shard 0 is the first shard of a run. Where work comes in rounds, it names the mini-batches
     /// and so knows when the run ends; the other shards learn the last version from the
@@ -99,10 +103,15 @@ class ShardMachine {
     /// The most calls that may wait for a version; further pulls are refused.
     size_t parked_max = 16'384;
 
-    /// How many pulls readers who are not members may have under way, all together; further pulls
-    /// wait. A member may have one. So the number of versions that readers hold is bounded, and
-    /// updates never wait.
-    uint32_t reader_pulls_max = 2;
+    /// The number of newest published versions that are kept for readers. At least 1.
+    uint32_t versions_kept = 1;
+
+    /// How many pulls readers who are not members may have under way, all together. Besides, they
+    /// read at most versions_kept + 1 versions at a time, and at most kReaderVersionsMax of those
+    /// that are not kept: further pulls wait, or the reader of the oldest version has lagged. A
+    /// member may have one pull. So the number of versions that readers hold is bounded, but for
+    /// the moment that it takes to end a pull that has lagged, and updates never wait.
+    uint32_t reader_pulls_max = 256;
 
     /// How many of `parked_max` the waiting pulls of such readers may take, and those of one
     /// member. A member may have more than it needs, as a broken connection may be noticed later
@@ -201,7 +210,7 @@ class ShardMachine {
 
   /// Notes that a served pull has sent everything, or that its call is gone. Its version is
   /// released.
-  ShardOutput OnPullDone(const Reader& reader);
+  ShardOutput OnPullDone(CallId call, const Reader& reader);
 
   /// Notes that payload bytes of kept pushes are free again.
   void ReleaseBytes(uint64_t bytes);
@@ -230,7 +239,15 @@ class ShardMachine {
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
 
   /// Returns the number of examples whose gradients are part of the version decided last.
-  uint64_t examples_applied() const { return state_.examples.back(); }
+  uint64_t examples_applied() const { return state_.versions.back().examples; }
+
+  /// Returns the oldest version that the shell has to keep for readers.
+  Version oldest_kept() const { return Version{Value(decided()) + 1 - state_.versions.size()}; }
+
+  /// Returns what is known of a version. REQUIRES: it is kept, or decided and not published.
+  const VersionRecord& RecordOf(Version version) const {
+    return state_.versions.at(Value(version) - Value(oldest_kept()));
+  }
 
   /// The number of mini-batches done in closed rounds, on the shard that hands them out; else 0.
   uint64_t batches_of_rounds() const {
@@ -246,7 +263,9 @@ class ShardMachine {
   double effective_learning_rate() const { return current_learning_rate() * lag().window_scale(); }
 
   /// The number of pulls that are served and not done.
-  uint32_t pulls_under_way() const { return members().pulls_under_way() + state_.pulls_of_others; }
+  uint32_t pulls_under_way() const {
+    return members().pulls_under_way() + static_cast<uint32_t>(state_.reader_pulls.size());
+  }
 
   /// The number of calls that wait.
   size_t waiting() const { return state_.waiting.size(); }
@@ -288,6 +307,35 @@ class ShardMachine {
   PushReply Counted(PushReply refusal);
   std::optional<PullRefusal> RefusePull(const PullRequest& request) const;
   std::optional<PullRefusal> RefuseIdentity(const PullRequest& request) const;
+
+  /// Returns whether the state of the model that was asked for will not come (again) at this shard.
+  bool IsGone(const Stamp& stamp) const;
+
+  /// Returns the kept version with this stamp; nothing if there is none.
+  std::optional<Version> FindKept(const Stamp& stamp) const;
+
+  /// Returns the version that a call is answered with, if it is answered now.
+  Version VersionFor(const PendingCall& call) const {
+    return call.exact.has_value() ? *FindKept(*call.exact) : published();
+  }
+
+  /// Returns whether a reader who is not a member may read the version beside those that others
+  /// read.
+  bool HasPlaceFor(Version version) const;
+
+  /// Notes which readers are too slow for the versions that are kept.
+  void EndLagging(ShardOutput& output);
+
+  /// Returns the stamp that a push gives to the version made of it, if it gives one, and the stamp
+  /// of the version that the open round makes.
+  static std::optional<Stamp> StampOf(const PushHeader& header);
+  std::optional<Stamp> StampOfRound() const;
+
+  /// Returns the version that the push counts as computed from: that of its header, but whole
+  /// weights are as new as can be.
+  Version BaseOf(const PushHeader& header) const {
+    return header.kind == PushKind::kValues ? decided() : header.base;
+  }
 
   /// The facts that the policy is given: about the members, if it waits for any, and about the
   /// shard.
@@ -342,7 +390,9 @@ class ShardMachine {
   void Advance(ShardOutput& output);
   void CloseRound(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
-  bool IsOfEarlierStage(const PushHeader& header) const { return header.base < state_.stage_begin; }
+  bool IsOfEarlierStage(const PushHeader& header) const {
+    return BaseOf(header) < state_.stage_begin;
+  }
 
   /// Returns whether the identity is newer than any member known here and the coordinator does not
   /// know it either.
@@ -389,7 +439,10 @@ class ShardMachine {
 
   /// Notes that the worker has work at hand and names its clock.
   void EnterPace(WorkerId worker, WorkerClock named);
-  void BeginPull(const Reader& reader);
+  void BeginPull(const PendingCall& call);
+
+  /// Answers the call if that can be done now. Returns false if it has to wait.
+  bool TryAnswer(PendingCall& call, ShardOutput& output);
   std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
   void ServeWaiting(ShardOutput& output);
   std::vector<WorkerId> Owing() const;

@@ -24,7 +24,8 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
           .gradients_in_flight = run.training.pipeline_depth,
-          .push_bytes_max = run.wire.push_bytes_max};
+          .push_bytes_max = run.wire.push_bytes_max,
+          .versions_kept = run.readers.versions_kept};
 }
 
 }  // namespace slipstream

@@ -17,6 +17,7 @@ void Append(ShardOutput more, ShardOutput& output) {
   PS_CHECK(!output.update.has_value() || (more.folds.empty() && !more.update.has_value()));
   for (const Fold& fold : more.folds) output.folds.push_back(fold);
   if (more.update.has_value()) output.update = more.update;
+  output.lagged.insert(output.lagged.end(), more.lagged.begin(), more.lagged.end());
   for (ShardAnswer& answer : more.answers) output.answers.push_back(std::move(answer));
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
@@ -70,6 +71,7 @@ enum class PullRefusal : uint8_t {
   kTooManyParked,  // Try again later.
   kOutOfSequence,  // It follows a push that has not come.
   kNoSuchSlot,
+  kLagged,  // The shard has gone on from the state that was asked for, and does not keep it.
 };
 
 /// The answer to a call.
@@ -83,7 +85,8 @@ struct ShardAnswer {
   std::optional<PushReply> push;
 
   /// The header of the weights. Set for a pull, and for a push that asks for weights. The values
-  /// are those of the newest published version, which the header names.
+  /// are those of the version that the header names: the newest published one, or another that is
+  /// kept.
   std::optional<WeightsHeader> weights;
 
   /// The worker that will push a gradient computed from the weights. Empty if none will.
@@ -109,6 +112,10 @@ struct ShardOutput {
 
   /// The answers. They are independent of folds and update. A call that is not answered waits.
   absl::InlinedVector<ShardAnswer, 1> answers;
+
+  /// The pulls of readers to end, because these take longer than their version can be kept.
+  /// OnPullDone has to follow for each.
+  std::vector<CallId> lagged;
 
   /// The outcome of the push. Set by OnPush.
   std::optional<PushRecord> record;

@@ -1,6 +1,7 @@
 // The part of ShardMachine that decides about pulls, and about when waiting calls are answered.
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
     return output;
   }
   PendingCall pending = {.call = call,
+                         .exact = request.trains ? std::nullopt : request.exact,
                          .condition = {.version = request.min_version},
                          .wants_weights = true,
                          .slot = request.slot,
@@ -124,10 +126,51 @@ size_t ShardMachine::WaitingPulls() const {
 }
 
 bool ShardMachine::ReadersWaitForPlace() const {
-  if (state_.pulls_of_others < options_.reader_pulls_max) return false;
   return std::ranges::any_of(state_.waiting, [this](const PendingCall& call) {
-    return call.is_pull && !call.reader.has_value() && call.condition.version <= published();
+    if (!call.is_pull || call.reader.has_value() || call.condition.version > published()) {
+      return false;
+    }
+    return call.exact.has_value() ? FindKept(*call.exact).has_value() : is_initialized();
   });
+}
+
+bool ShardMachine::HasPlaceFor(Version version) const {
+  if (state_.reader_pulls.size() >= options_.reader_pulls_max) return false;
+  std::set<Version> read = {version};
+  for (const auto& [_, pull] : state_.reader_pulls) {
+    if (!pull.has_lagged) read.insert(pull.version);
+  }
+  return read.size() <= options_.versions_kept + 1;
+}
+
+std::optional<Version> ShardMachine::FindKept(const Stamp& stamp) const {
+  // The newest first: a publisher whose clock stood still would have given its stamp twice.
+  for (uint64_t version = Value(published()) + 1; version-- > Value(oldest_kept());) {
+    if (RecordOf(Version{version}).stamp == stamp) return Version{version};
+  }
+  return std::nullopt;
+}
+
+bool ShardMachine::IsGone(const Stamp& stamp) const {
+  if (!is_initialized() || FindKept(stamp).has_value()) return false;
+  const std::optional<Stamp>& newest = RecordOf(published()).stamp;
+  // At the end of a policy's stage the shard has drained, too, and goes on.
+  const bool nothing_newer_comes = phase() > Phase::kDraining;
+  return nothing_newer_comes || !newest.has_value() || *newest > stamp;
+}
+
+void ShardMachine::EndLagging(ShardOutput& output) {
+  std::set<Version> not_kept;
+  for (const auto& [_, pull] : state_.reader_pulls) {
+    if (!pull.has_lagged && pull.version < oldest_kept()) not_kept.insert(pull.version);
+  }
+  if (not_kept.size() <= kReaderVersionsMax) return;
+  // One version at most was dropped since the last time, so one is too many.
+  for (auto& [call, pull] : state_.reader_pulls) {
+    if (pull.has_lagged || pull.version != *not_kept.begin()) continue;
+    pull.has_lagged = true;
+    output.lagged.push_back(call);
+  }
 }
 
 bool ShardMachine::CanServe(const PendingCall& call) const {
@@ -135,43 +178,58 @@ bool ShardMachine::CanServe(const PendingCall& call) const {
   const Version version = call.condition.version;
   if (!is_initialized() || (version > published() && !nothing_newer_comes)) return false;
   if (call.condition.slowest > WorkerClock{} && phase() != Phase::kFailed) return false;
+  if (call.exact.has_value() && !FindKept(*call.exact).has_value()) return false;
   if (!call.is_pull) return true;
-  if (!call.reader.has_value()) return state_.pulls_of_others < options_.reader_pulls_max;
+  if (!call.reader.has_value()) return HasPlaceFor(VersionFor(call));
   return members().PullsOf(call.reader->first, call.reader->second) == 0;
 }
 
-void ShardMachine::BeginPull(const Reader& reader) {
-  if (reader.has_value()) {
-    state_.members.BeginPull(reader->first, reader->second);
+void ShardMachine::BeginPull(const PendingCall& call) {
+  if (call.reader.has_value()) {
+    state_.members.BeginPull(call.reader->first, call.reader->second);
   } else {
-    ++state_.pulls_of_others;
+    state_.reader_pulls.emplace(call.call, PullUnderWay{.version = VersionFor(call)});
   }
+}
+
+bool ShardMachine::TryAnswer(PendingCall& call, ShardOutput& output) {
+  SettlePace(call.condition);
+  if (call.exact.has_value() && IsGone(*call.exact)) {
+    output.answers.push_back({.call = call.call, .refusal = PullRefusal::kLagged});
+    return true;
+  }
+  if (!CanServe(call)) return false;
+  output.answers.push_back(Served(std::move(call)));
+  return true;
 }
 
 void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
   SettlePace(call.condition);
-  if (CanServe(call)) {
-    NoteTrainer(call, published());
-    output.answers.push_back(Served(std::move(call)));
-    return;
-  }
+  if (CanServe(call)) NoteTrainer(call, published());
+  if (TryAnswer(call, output)) return;
   // The base version is fixed now: rounds that close before it is published add to its staleness.
   NoteTrainer(call, call.condition.version);
   state_.waiting.push_back(std::move(call));
 }
 
 ShardAnswer ShardMachine::Served(PendingCall call) {
-  if (call.is_pull) BeginPull(call.reader);
+  const Version version = VersionFor(call);
+  if (call.is_pull) BeginPull(call);
   ShardAnswer answer = {.call = call.call, .push = std::move(call.push)};
   const std::optional<RoundWork> work = WorkFor(call.trainer);
   if (!call.wants_weights) return answer;
-  answer.weights = {.version = published(),
+  answer.weights = {.version = version,
                     .count = state_.plan->count,
                     .work = work,
-                    .unchanged = call.held == published(),
+                    .unchanged = call.held == version,
                     .life = state_.life,
                     .stage = state_.stage};
-  if (call.is_pull && !call.trainer.has_value()) answer.weights->examples = state_.examples.front();
+  if (call.is_pull && !call.trainer.has_value()) {
+    const VersionRecord& record = RecordOf(version);
+    answer.weights->examples = record.examples;
+    answer.weights->stamp = record.stamp;
+    answer.weights->label = record.label;
+  }
   if (!call.trainer.has_value()) return answer;
   // A worker that has left meanwhile is still answered, but has no record any more.
   const auto [worker, incarnation] = *call.reader;
@@ -203,12 +261,7 @@ void ShardMachine::ServeWaiting(ShardOutput& output) {
   std::vector<PendingCall>& waiting = state_.waiting;
   size_t kept = 0;
   for (size_t i = 0; i < waiting.size(); ++i) {
-    SettlePace(waiting[i].condition);
-    if (CanServe(waiting[i])) {
-      output.answers.push_back(Served(std::move(waiting[i])));
-    } else if (kept++ != i) {
-      waiting[kept - 1] = std::move(waiting[i]);
-    }
+    if (!TryAnswer(waiting[i], output) && kept++ != i) waiting[kept - 1] = std::move(waiting[i]);
   }
   waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(kept), waiting.end());
 }

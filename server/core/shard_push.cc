@@ -153,10 +153,12 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
     if (state_.draft.has_value() && state_.draft->push != facts.push) state_.draft.reset();
     state_.round.Add({.push = facts.push,
                       .worker = worker,
-                      .base = header.base,
+                      .base = BaseOf(header),
                       .examples = header.examples,
                       .scale = ScaleOf(header),
-                      .clip = header.seal.clip});
+                      .clip = header.seal.clip,
+                      .stamp = StampOf(header),
+                      .label = header.kind == PushKind::kValues ? header.label : 0});
     if (guard_.Scale(decision.reply.staleness) < 1.0) ++state_.guard_counts.scaled;
     state_.lag.RecordGradient(worker, decision.reply.staleness);
   }

@@ -2,12 +2,12 @@
 #define SLIPSTREAM_SERVER_CORE_SHARD_STATE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "common/policy/policy.h"
 #include "common/protocol/shard_messages.h"
@@ -36,9 +36,31 @@ struct ShardPlan {
   uint64_t examples_per_epoch = 0;
 };
 
+/// What is known of one version.
+struct VersionRecord {
+  /// The number of examples whose gradients are part of it.
+  uint64_t examples = 0;
+
+  /// As in WeightsHeader. Version 0 is the first state of every model, and has a stamp under every
+  /// policy.
+  std::optional<Stamp> stamp;
+  uint64_t label = 0;
+};
+
+/// A pull of a reader who is not a member, while its answer is sent.
+struct PullUnderWay {
+  Version version{};
+
+  /// Set if the reader has been too slow, and the shell was told to end the pull.
+  bool has_lagged = false;
+};
+
 /// A call that is to be answered, now or later.
 struct PendingCall {
   CallId call{};
+
+  /// The state of the model that a reader asks for; absent for the newest one.
+  std::optional<Stamp> exact;
 
   /// The call waits until the slowest member in the pace has reached the condition's clock, and
   /// then until its version, and all that was decided by then, is published. A clock of 0 means
@@ -105,9 +127,10 @@ struct ShardState {
   bool round_was_held_back = false;
   uint64_t next_push = 1;
 
-  /// The number of examples whose gradients are part of each version from `published` to `decided`.
-  /// Invariant: its size is decided - published + 1.
-  absl::InlinedVector<uint64_t, 4> examples = {0};
+  /// The versions up to `decided`, from the oldest one that is kept for readers on. Invariant:
+  /// those after `published`, and before them the newest Options::versions_kept, or as many as
+  /// there are.
+  std::deque<VersionRecord> versions = {VersionRecord{.stamp = Stamp{}}};
 
   /// The update that is being made of a push while the push arrives. Invariant: it is based on
   /// version `decided`, which is published, and the open round is empty.
@@ -120,8 +143,8 @@ struct ShardState {
   /// The calls that wait. Invariant: no two have the same name.
   std::vector<PendingCall> waiting;  // By age.
 
-  /// The number of pulls of readers who are not members that are served and not done.
-  uint32_t pulls_of_others = 0;
+  /// The pulls of readers who are not members that are served and not done.
+  std::map<CallId, PullUnderWay> reader_pulls;
 
   /// The number of payload bytes of pushes that arrive or are held.
   uint64_t bytes_queued = 0;

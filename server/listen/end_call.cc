@@ -8,11 +8,12 @@
 
 namespace slipstream {
 
-void EndCall(grpc_call* call, const std::string& reason, spdlog::level::level_enum level) {
+void EndCall(grpc_call* call, const std::string& reason, spdlog::level::level_enum level,
+             grpc_status_code code) {
   char* const peer = grpc_call_get_peer(call);
   Log(level, LogLine("ended a call", {{"peer", peer}, {"reason", reason}}));
   gpr_free(peer);
-  grpc_call_cancel_with_status(call, GRPC_STATUS_UNAVAILABLE, reason.c_str(), nullptr);
+  grpc_call_cancel_with_status(call, code, reason.c_str(), nullptr);
 }
 
 }  // namespace slipstream

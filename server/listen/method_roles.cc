@@ -33,10 +33,11 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/Report", kWorker},
     {"/slipstream.v1.Coordinator/Leave", kWorker},
     {"/slipstream.v1.Coordinator/EndTraining", kOperator},
+    {"/slipstream.v1.Coordinator/Follow", kWorker | kOperator},
     {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
     {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},
     // Servers introduce themselves with it to the server of shard 0.
-    {"/slipstream.v1.Shard/GetTransports", kWorker | kServer},
+    {"/slipstream.v1.Shard/GetTransports", kWorker | kServer | kOperator},
     {"/slipstream.v1.Shard/Initialize", kWorker},
     {"/slipstream.v1.Shard/Pull", kWorker | kOperator},
     {"/slipstream.v1.Shard/Push", kWorker},

@@ -54,8 +54,11 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
   } else {
     is_finished_ = true;
   }
-  if (form_ == Form::kWeights)
-    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_);
+  if (form_ == Form::kWeights) {
+    std::optional<WeightsSeal> seal;
+    if (seal_ != nullptr && is_finished_ && has_values()) seal = seal_(*answer_.weights);
+    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_, seal);
+  }
   return EncodeExchangeChunk(is_first ? answer_.push : std::nullopt, header, offset,
                              std::move(lent), encoding_);
 }

@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <utility>
 
 #include "common/base/encoding.h"
 #include "server/service/shard_engine.h"
@@ -27,6 +29,9 @@ class ChunkedAnswer {
   /// where the reader finds the weights, so that they are not sent; for an exchange only.
   ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                 std::optional<SharedWeights> shared = std::nullopt);
+
+  /// Has the last message of pulled weights carry the seal that `seal` returns then.
+  void SealBy(std::function<WeightsSeal(const ServedWeights&)> seal) { seal_ = std::move(seal); }
 
   /// Returns the next message; nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
@@ -50,6 +55,7 @@ class ChunkedAnswer {
   size_t chunk_values_;
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
+  std::function<WeightsSeal(const ServedWeights&)> seal_;  // May be null.
   uint64_t sent_ = 0;
   size_t borrowed_bytes_ = 0;  // The bytes that the last message borrows.
   bool is_finished_ = false;

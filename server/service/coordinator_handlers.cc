@@ -251,6 +251,35 @@ grpc::ServerUnaryReactor* CoordinatorService::EndTraining(grpc::CallbackServerCo
   return Serve(context, {}, event);
 }
 
+grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext* context,
+                                                     const v1::FollowRequest* request,
+                                                     v1::FollowReply* reply) {
+  const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    caller.IsGuest();
+    const absl::StatusOr<uint64_t> number = coordinator_.OnReader(FromWire(*request), now);
+    if (!number.ok()) return number.status();
+    reply->set_reader(*number);
+    reply->set_lease_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.spec.cluster.lease)));
+    reply->set_run(options_.run);
+    reply->set_phase(ToWire(coordinator_.phase()));
+    reply->set_failure(coordinator_.failure());
+    reply->set_newest_version(Value(coordinator_.readers().newest()));
+    const bool is_published =
+        RowOf(options_.spec.worker.algorithm).pushes == PushKind::kValues;
+    reply->set_first_version(is_published ? 1 : 0);
+    const std::optional<ModelOrders>& model = coordinator_.orders().model;
+    if (!request->wants_model() || !model.has_value()) return absl::OkStatus();
+    for (const auto& server : coordinator_.servers().servers()) {
+      reply->add_servers(server->report.address);
+    }
+    *reply->mutable_layout() = ToWire(model->layout);
+    *reply->mutable_shard_map() = ToWire(model->shard_map);
+    return absl::OkStatus();
+  };
+  return Serve(context, {}, event);
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
                                                         const v1::GetStatusRequest*,
                                                         v1::RunStatus* reply) {

@@ -240,6 +240,11 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     const auto heartbeat = heartbeats_.find(id);
     if (heartbeat != heartbeats_.end()) of_worker.heartbeat = heartbeat->second;
   }
+  for (const auto& [number, reader] : coordinator_.readers().readers()) {
+    v1::ReaderStatus& status = facts.readers.emplace_back(DescribeReader(reader, now));
+    status.set_reader(number);
+    status.set_lag(coordinator_.readers().LagOf(reader));
+  }
   facts.evaluations = coordinator_.evaluations().results();
   facts.weights_sha256 = coordinator_.evaluations().weights_sha256();
   return facts;

@@ -116,6 +116,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   grpc::ServerUnaryReactor* EndTraining(grpc::CallbackServerContext* context,
                                         const v1::EndTrainingRequest* request,
                                         v1::EndTrainingReply* reply) override;
+  grpc::ServerUnaryReactor* Follow(grpc::CallbackServerContext* context,
+                                   const v1::FollowRequest* request,
+                                   v1::FollowReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
                                       const v1::GetStatusRequest* request,
                                       v1::RunStatus* reply) override;

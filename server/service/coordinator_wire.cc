@@ -25,6 +25,24 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   return report;
 }
 
+ReaderReport FromWire(const v1::FollowRequest& wire) {
+  ReaderReport report = {.instance = wire.instance(),
+                         .host = wire.host(),
+                         .name = wire.name(),
+                         .label = wire.label(),
+                         .newest = Version{wire.newest_version()},
+                         .taken = wire.taken(),
+                         .lost = wire.lost(),
+                         .bytes = wire.bytes(),
+                         .bytes_per_second = wire.bytes_per_second(),
+                         .lag_sum = wire.lag_sum(),
+                         .lag_highest = wire.lag_highest(),
+                         .leaves = wire.leaves()};
+  if (wire.has_held_version()) report.held = Version{wire.held_version()};
+  if (wire.has_lag_max()) report.lag_max = wire.lag_max();
+  return report;
+}
+
 v1::ShardProgress ProgressOf(const ShardMachine& machine) {
   v1::ShardProgress wire;
   wire.set_version(Value(machine.published()));

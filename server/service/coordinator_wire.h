@@ -12,6 +12,7 @@ namespace slipstream {
 
 /// Convert the reports of servers and workers to the coordinator, and its answers, from and to the
 /// messages of the control plane. Every value is possible; the coordinator judges them.
+ReaderReport FromWire(const v1::FollowRequest& wire);
 ServerReport FromWire(const v1::SyncServerRequest& wire);
 
 /// Returns how far the shard has come, as its server tells the coordinator.

@@ -48,6 +48,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   }
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
   encoding_ = request->weights_encoding;
+  wants_seal_ = request->wants_seal;
   reader_ = ShardMachine::ReaderOf(*request);
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
@@ -68,8 +69,13 @@ void PullCall::OnAnswer(Answer answer) {
   }
   engine_.CountPulled(answer, encoding_);
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
+  if (wants_seal_) {
+    answer_->SealBy([this](const ServedWeights& weights) { return engine_.SealOf(weights); });
+  }
   WriteNext();
 }
+
+void PullCall::OnRefused(const absl::Status& status) { Finish(ToGrpc(status)); }
 
 void PullCall::WriteNext() {
   transfer_.Await(message_.Length());
@@ -94,7 +100,7 @@ void PullCall::OnDone() {
     // Release the version first: others may wait for its place.
     answer_.reset();
     message_.Clear();
-    engine_.FinishPull(reader_);
+    engine_.FinishPull(this, reader_);
   }
   delete this;
 }

@@ -25,6 +25,8 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
            size_t default_chunk_bytes, const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
+  void OnRefused(const absl::Status& status) override;
+  void OnLagged(const absl::Status& status) override { transfer_.End(status); }
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
@@ -37,6 +39,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   ShardEngine& engine_;
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
+  bool wants_seal_ = false;
   std::atomic<bool> is_cancelled_ = false;
   Caller caller_;
   Reader reader_;  // Set before the engine is asked.

@@ -31,6 +31,8 @@ absl::Status ToStatus(PullRefusal refusal) {
     case PullRefusal::kNoSuchSlot:
       return absl::InvalidArgumentError(
           "slot: beyond the gradients that a worker may have under way");
+    case PullRefusal::kLagged:
+      return LaggedError();
     case PullRefusal::kTooManyParked:
       break;
   }
@@ -38,6 +40,13 @@ absl::Status ToStatus(PullRefusal refusal) {
 }
 
 }  // namespace
+
+absl::Status LaggedError() {
+  return absl::OutOfRangeError(
+      "LAGGED: the shard has gone on and does not keep this version any more "
+      "(readers.versions_kept); "
+      "take a newer one");
+}
 
 Shard::Shard(const Options& options)
     : options_(options),
@@ -137,7 +146,8 @@ ShardResult Shard::Absorb(ShardOutput output) {
   if (!work.folds.empty() || work.update.has_value()) {
     jobs_.push_back({.work = std::move(work)});
   }
-  ShardResult result = {.deliveries = {}, .record = std::move(output.record)};
+  ShardResult result = {
+      .deliveries = {}, .lagged = std::move(output.lagged), .record = std::move(output.record)};
   for (ShardAnswer& answer : output.answers) {
     result.deliveries.push_back(Deliver(std::move(answer)));
   }
@@ -155,11 +165,13 @@ Delivery Shard::Deliver(ShardAnswer answer) {
   if (answer.refusal.has_value()) return {answer.call, ToStatus(*answer.refusal), std::nullopt};
   Answer given = {.push = std::move(answer.push), .weights = std::nullopt};
   if (answer.weights.has_value()) {
-    PS_CHECK(published_ != nullptr && published_->values().size() == answer.weights->count);
-    given.weights =
-        ServedWeights{*answer.weights, answer.weights->unchanged ? nullptr : published_};
+    const Kept& kept = kept_.at(answer.weights->version);
+    PS_CHECK(kept.weights->values().size() == answer.weights->count);
+    const bool is_sent = !answer.weights->unchanged;
+    given.weights = ServedWeights{*answer.weights, is_sent ? kept.weights : nullptr,
+                                  given.push.has_value() ? nullptr : kept.checksums};
     if (keeps_bases_ && answer.trainer.has_value()) {
-      bases_[answer.weights->version] = published_;
+      bases_[answer.weights->version] = kept.weights;
     }
   }
   return {answer.call, std::move(given), answer.trainer};
@@ -185,9 +197,12 @@ ShardResult Shard::FinishJob(Job job) {
   is_running_ = false;
   machine_.ReleaseBytes(job.bytes_);
   if (!job.made_.has_value()) return {};
-  published_ = *std::move(job.made_);
-  return Absorb(job.version_.has_value() ? machine_.OnPublished(*job.version_)
-                                         : machine_.OnInitialized(job.job_.grant));
+  const Version version = job.version_.value_or(Version{});
+  kept_[version] = {*std::move(job.made_), training_state_->NewChecksums()};
+  ShardOutput output = job.version_.has_value() ? machine_.OnPublished(version)
+                                                : machine_.OnInitialized(job.job_.grant);
+  kept_.erase(kept_.begin(), kept_.lower_bound(machine_.oldest_kept()));
+  return Absorb(std::move(output));
 }
 
 }  // namespace slipstream

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
@@ -22,11 +23,15 @@
 #include "server/core/shard_machine.h"
 #include "server/service/push_assembly.h"
 #include "server/service/shard_job.h"
+#include "server/service/tensor_checksums.h"
 #include "server/service/training_state.h"
 #include "server/service/update_draft.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
+
+/// Returns why a reader is not given the version that it asked for, or not all of it.
+absl::Status LaggedError();
 
 /// The weights of one version, as an answer carries them.
 struct ServedWeights {
@@ -35,6 +40,9 @@ struct ServedWeights {
   /// The values, shared with the shard and with other answers, see buffer_pool.h. Null if `header`
   /// says that the reader has them.
   Weights weights;
+
+  /// For the seal of pulled weights; null for other answers.
+  std::shared_ptr<TensorChecksums> checksums;
 };
 
 /// The answer to a call.
@@ -57,6 +65,9 @@ struct Delivery {
 /// The results of an event.
 struct ShardResult {
   absl::InlinedVector<Delivery, 1> deliveries;
+
+  /// The pulls to end as LAGGED.
+  std::vector<CallId> lagged;
 
   /// The outcome of a push that has become complete.
   std::optional<PushRecord> record;
@@ -124,7 +135,9 @@ class Shard {
   ShardResult Pull(CallId call, const PullRequest& request);
 
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
-  ShardResult FinishPull(const Reader& reader) { return Absorb(machine_.OnPullDone(reader)); }
+  ShardResult FinishPull(CallId call, const Reader& reader) {
+    return Absorb(machine_.OnPullDone(call, reader));
+  }
 
   BegunPush BeginPush(const PushHeader& header);
   ShardResult FinishPush(CallId call, PushAssembly& push);
@@ -167,7 +180,7 @@ class Shard {
   ShardResult FinishJob(Job job);
 
   /// The weights of the version published last; null before the first.
-  const Weights& weights() const { return published_; }
+  Weights weights() const { return kept_.empty() ? nullptr : kept_.rbegin()->second.weights; }
 
   /// The number of payloads kept until they are folded.
   size_t payloads_held() const { return held_.size(); }
@@ -194,7 +207,13 @@ class Shard {
   ShardMachine machine_;
   std::string failure_;
   uint32_t members_max_ = 0;
-  Weights published_;
+
+  /// The weights of a version that readers may ask for.
+  struct Kept {
+    Weights weights;
+    std::shared_ptr<TensorChecksums> checksums;
+  };
+  std::map<Version, Kept> kept_;  // The newest published version is the last.
 
   // The weights of the versions that the machine's BasesKept names, where compensation needs them.
   std::map<Version, Weights> bases_;

@@ -180,13 +180,20 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
   return std::optional<Answer>(**std::move(answer));
 }
 
-void ShardEngine::FinishPull(const Reader& reader) {
+void ShardEngine::FinishPull(WaitingCall* call, const Reader& reader) {
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    deliveries = Absorb(shard_.FinishPull(reader));
+    deliveries = Absorb(shard_.FinishPull(NameOf(call), reader));
   }
   Deliver(std::move(deliveries));
+}
+
+WeightsSeal ShardEngine::SealOf(const ServedWeights& weights) {
+  WeightsSeal seal = {.checksums = weights.checksums->Of(weights.weights->values())};
+  MutexLock lock(mutex_);
+  seal.newest = shard_.machine().published();
+  return seal;
 }
 
 BegunPush ShardEngine::BeginPush(const PushHeader& header) {
@@ -229,6 +236,8 @@ ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
     step_times_.OnServed(*delivery.trainer, delivery.answer->weights->header.version,
                          options_.now());
   }
+  // A call is not destroyed before it has said FinishPull, for which the lock is needed.
+  for (const CallId call : result.lagged) CallOf(call)->OnLagged(LaggedError());
   const ShardMachine& machine = shard_.machine();
   if (machine.is_initialized()) {
     round_clock_.Observe(machine.decided(),
@@ -258,7 +267,8 @@ std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries
     if (call == own) {
       answer = std::move(delivery.answer);
     } else {
-      call->OnAnswer(*std::move(delivery.answer));  // A call that has waited is not refused.
+      delivery.answer.ok() ? call->OnAnswer(*std::move(delivery.answer))
+                           : call->OnRefused(delivery.answer.status());
     }
   }
   return answer;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/base/check.h"
 #include "common/base/encoding.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
@@ -42,6 +43,15 @@ class WaitingCall {
   /// on the thread that is still inside Pull or FinishPush, before that function has returned
   /// nothing.
   virtual void OnAnswer(Answer answer) = 0;
+
+  // These two are for pulls alone.
+
+  /// Called in place of OnAnswer.
+  virtual void OnRefused(const absl::Status&) { PS_CHECK(false); }
+
+  /// Called while the answer is sent, with the engine's lock held: the version cannot be kept any
+  /// longer, and the call has to end.
+  virtual void OnLagged(const absl::Status&) { PS_CHECK(false); }
 };
 
 /// A shard with a lock, a thread and a clock: passes events on under the lock, runs the jobs that
@@ -114,7 +124,10 @@ class ShardEngine {
   bool ReadersWait();
 
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
-  void FinishPull(const Reader& reader);
+  void FinishPull(WaitingCall* call, const Reader& reader);
+
+  /// Returns the facts that go behind these weights, if they are sent by now.
+  WeightsSeal SealOf(const ServedWeights& weights);
 
   /// Do as Shard's functions of the same names.
   BegunPush BeginPush(const PushHeader& header);

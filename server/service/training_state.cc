@@ -127,7 +127,7 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
     });
     last->payload.base.reset();
   }
-  if (row_.measures_tensors) FinishTensors(*rules_, buffers, tensors_, step);
+  if (row_.measures_tensors) FinishTensors(*rules_, buffers, *tensors_, step);
   ++updates_;
   if (history_ != nullptr) {
     compensation_->OnUpdate(newest_->values(), next->values(), updates_, history_->values());

@@ -17,6 +17,7 @@
 #include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
 #include "server/service/push_assembly.h"
+#include "server/service/tensor_checksums.h"
 #include "server/service/update_draft.h"
 #include "server/service/update_range.h"
 #include "server/storage/buffer_pool.h"
@@ -51,6 +52,11 @@ class TrainingState {
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
   void SetInitialWeights(Weights weights) { newest_ = std::move(weights); }
 
+  /// Returns the checksums of a version, to be computed when a reader asks for them.
+  std::shared_ptr<TensorChecksums> NewChecksums() const {
+    return std::make_shared<TensorChecksums>(tensors_);
+  }
+
   /// See BufferPool::Share. Thread-safe.
   void ShareVersions() { pool_.Share(); }
 
@@ -73,7 +79,7 @@ class TrainingState {
         row_(RowOf(optimizer.kind)),
         scaling_(RowOf(optimizer.staleness_scaling)),
         compensation_(MakeCompensation(optimizer)),
-        tensors_(layout.TensorsWithin(range)),
+        tensors_(std::make_shared<const std::vector<ParameterRange>>(layout.TensorsWithin(range))),
         pool_(range.size()),
         scalars_(rules_->InitialScalars()) {}
 
@@ -107,7 +113,7 @@ class TrainingState {
   const RuleRow& row_;
   const ScalingRow& scaling_;
   const std::unique_ptr<const StalenessCompensation> compensation_;
-  const std::vector<ParameterRange> tensors_;  // The tensors, or their parts, within the shard.
+  const TensorChecksums::Tensors tensors_;  // The tensors, or their parts, within the shard.
   BufferPool pool_;
   Weights newest_;
 

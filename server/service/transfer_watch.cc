@@ -34,7 +34,7 @@ TransferWatch::~TransferWatch() {
     PS_CHECK(transfers_.empty());
     is_stopping_ = true;
   }
-  stop_came_.NotifyAll();
+  woken_.NotifyAll();
   thread_.join();
 }
 
@@ -43,42 +43,50 @@ void TransferWatch::Run() {
     {
       MutexLock lock(mutex_);
       const auto next = std::chrono::steady_clock::now() + kInterval;
-      while (!is_stopping_ && stop_came_.WaitUntil(mutex_, next)) {
+      while (!is_stopping_ && !is_look_due_ && woken_.WaitUntil(mutex_, next)) {
       }
       if (is_stopping_) return;
+      is_look_due_ = false;
     }
     EndStalled();
   }
 }
 
 void TransferWatch::EndStalled() {
-  std::vector<std::pair<grpc_call*, std::string>> ended;
+  std::vector<std::pair<grpc_call*, absl::Status>> ended;
   const bool others_wait = options_.others_wait();
   {
     MutexLock lock(mutex_);
     const absl::Time now = options_.now();
     for (Transfer* const transfer : transfers_) {
-      const std::string reason = WhyEnded(*transfer, now, others_wait);
-      if (reason.empty()) continue;
+      const absl::Status status = WhyEnded(*transfer, now, others_wait);
+      if (status.ok()) continue;
       transfer->is_awaited_ = false;  // Each transfer is ended once.
       transfer->ends_.reset();
+      transfer->ended_by_ = absl::OkStatus();
       grpc_call_ref(transfer->call_);
-      ended.emplace_back(transfer->call_, reason);
+      ended.emplace_back(transfer->call_, status);
     }
   }
-  for (const auto& [call, reason] : ended) {
-    EndCall(call, reason, spdlog::level::warn);
+  for (const auto& [call, status] : ended) {
+    EndCall(call, std::string(status.message()), spdlog::level::warn,
+            static_cast<grpc_status_code>(status.raw_code()));
     grpc_call_unref(call);
   }
 }
 
-std::string TransferWatch::WhyEnded(Transfer& transfer, absl::Time now, bool others_wait) {
+absl::Status TransferWatch::WhyEnded(Transfer& transfer, absl::Time now, bool others_wait) {
+  if (!transfer.ended_by_.ok()) return transfer.ended_by_;
   if (IsStalled(transfer, now)) {
-    return fmt::format("STALLED: the {} moved less than {} bytes in {}", transfer.name_,
-                       options_.bytes_min, DurationText(options_.window));
+    return absl::UnavailableError(fmt::format("STALLED: the {} moved less than {} bytes in {}",
+                                              transfer.name_, options_.bytes_min,
+                                              DurationText(options_.window)));
   }
-  if (!others_wait || !transfer.ends_.has_value() || now < *transfer.ends_) return "";
-  return fmt::format("OVERTAKEN: others wait for a place, and the {} is slow", transfer.name_);
+  if (!others_wait || !transfer.ends_.has_value() || now < *transfer.ends_) {
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError(
+      fmt::format("OVERTAKEN: others wait for a place, and the {} is slow", transfer.name_));
 }
 
 bool TransferWatch::IsStalled(Transfer& transfer, absl::Time now) {
@@ -116,6 +124,15 @@ void TransferWatch::Transfer::Await(size_t moved) {
 void TransferWatch::Transfer::EndAfter(absl::Duration time) {
   MutexLock lock(watch_.mutex_);
   ends_ = watch_.options_.now() + time;
+}
+
+void TransferWatch::Transfer::End(const absl::Status& status) {
+  {
+    MutexLock lock(watch_.mutex_);
+    ended_by_ = status;
+    watch_.is_look_due_ = true;
+  }
+  watch_.woken_.NotifyAll();
 }
 
 void TransferWatch::Transfer::Rest() {

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
@@ -21,7 +22,8 @@ namespace slipstream {
 /// the memory that it was admitted with, and a reader that stops keeps a version. The connection's
 /// own probes find peers that are gone; this class finds peers that still answer probes.
 ///
-/// The ended call fails with UNAVAILABLE, because its peer may be honest behind a bad link.
+/// The ended call fails with UNAVAILABLE, because its peer may be honest behind a bad link. A call
+/// may also be ended for a reason of its owner's.
 ///
 /// Thread-safe: guarded by its own mutex. Must outlive its transfers.
 class TransferWatch {
@@ -68,6 +70,9 @@ class TransferWatch {
     /// Lets the transfer take so long from now on, and longer while nobody else waits.
     void EndAfter(absl::Duration time);
 
+    /// Has the watch end the transfer at once, with this status. May be called with a lock held.
+    void End(const absl::Status& status);
+
    private:
     friend class TransferWatch;
 
@@ -82,6 +87,7 @@ class TransferWatch {
     uint64_t moved_ = 0;                      // Bytes within the window.
     std::optional<absl::Time> window_begin_;  // Set at the watch's next look.
     std::optional<absl::Time> ends_;          // When it ends if others wait.
+    absl::Status ended_by_;                   // Not OK: the watch is to end it with this.
   };
 
  private:
@@ -89,15 +95,16 @@ class TransferWatch {
   void EndStalled();
   bool IsStalled(Transfer& transfer, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Returns why the transfer is to be ended; empty if it is not.
-  std::string WhyEnded(Transfer& transfer, absl::Time now, bool others_wait)
+  /// Returns the status to end the transfer with; OK if it is not to end.
+  absl::Status WhyEnded(Transfer& transfer, absl::Time now, bool others_wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
 
   Mutex mutex_;
-  CondVar stop_came_;
+  CondVar woken_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_look_due_ ABSL_GUARDED_BY(mutex_) = false;  // Before the usual time.
   std::list<Transfer*> transfers_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;

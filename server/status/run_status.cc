@@ -174,6 +174,29 @@ v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
 
 }  // namespace
 
+v1::ReaderStatus DescribeReader(const Readers::Reader& reader, absl::Time now) {
+  const ReaderReport& report = reader.report;
+  v1::ReaderStatus status;
+  status.set_state(reader.is_live ? "live" : "gone");
+  status.set_host(report.host);
+  status.set_name(report.name);
+  if (report.held.has_value()) status.set_version(Value(*report.held));
+  status.set_label(report.label);
+  if (reader.behind_since.has_value()) {
+    status.set_lag_seconds(absl::ToDoubleSeconds(now - *reader.behind_since));
+  }
+  const double taken = std::max(1.0, static_cast<double>(report.taken));
+  status.set_lag_mean(static_cast<double>(report.lag_sum) / taken);
+  status.set_lag_highest(report.lag_highest);
+  if (report.lag_max.has_value()) status.set_lag_max(*report.lag_max);
+  status.set_taken(report.taken);
+  status.set_lost(report.lost);
+  status.set_bytes(report.bytes);
+  status.set_bytes_per_second(report.bytes_per_second);
+  status.set_silent_seconds(absl::ToDoubleSeconds(now - reader.last_heard));
+  return status;
+}
+
 v1::StalenessStatus MergeStaleness(const std::vector<v1::ShardStatus>& shards) {
   v1::StalenessStatus merged;
   double sum = 0;
@@ -235,6 +258,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   AddStragglers(facts, lines, status);
   AddWaitingRounds(facts, status);
   AddMissing(spec, facts, status);
+  for (const v1::ReaderStatus& reader : facts.readers) *status.add_readers() = reader;
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation);
   }

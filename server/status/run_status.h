@@ -11,6 +11,9 @@ namespace slipstream {
 
 v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts);
 
+/// Returns the status of a reader, without its number and its lag in versions.
+v1::ReaderStatus DescribeReader(const Readers::Reader& reader, absl::Time now);
+
 /// Adds up the shards' counts of staleness and recomputes mean, percentiles and maximum from the
 /// sums. A percentile is the lowest σ that at least this share of the counts does not exceed. The
 /// window is the mean over the shards that have counted.

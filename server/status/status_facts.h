@@ -55,6 +55,7 @@ struct StatusFacts {
   };
   std::map<WorkerId, Worker> workers;
 
+  std::vector<v1::ReaderStatus> readers;
   std::deque<Evaluation> evaluations;
   std::string weights_sha256;
 };

@@ -74,15 +74,24 @@ void SimShard::OnCancel(const StreamPtr& stream) {
   shard_.Cancel(CallId{stream->number});
   if (const auto push = gone.pushes.Abandon()) shard_.AbandonPush(*push);
   MayRestore();
-  if (gone.is_pinning) Absorb(shard_.FinishPull(ShardMachine::ReaderOf(*gone.pull)));
+  if (gone.is_pinning) FinishPull(stream, *gone.pull);
 }
 
 void SimShard::OnSent(const StreamPtr& stream) {
   const auto found = calls_.find(stream->number);
   if (found == calls_.end() || !found->second.is_pinning) return;
-  const Reader reader = ShardMachine::ReaderOf(*found->second.pull);
-  End(found->second, absl::OkStatus());
-  Absorb(shard_.FinishPull(reader));
+  EndPull(found->second, absl::OkStatus());
+}
+
+void SimShard::FinishPull(const StreamPtr& stream, const PullRequest& pull) {
+  Absorb(shard_.FinishPull(CallId{stream->number}, ShardMachine::ReaderOf(pull)));
+}
+
+void SimShard::EndPull(const Call& call, const absl::Status& status) {
+  const StreamPtr stream = call.stream;
+  const PullRequest pull = *call.pull;
+  End(call, status);  // The call is gone.
+  FinishPull(stream, pull);
 }
 
 // Messages of a call.
@@ -165,6 +174,11 @@ void SimShard::Absorb(ShardResult result) {
   StartNextJob();
   MayRestore();
   for (const Delivery& delivery : result.deliveries) OnAnswer(delivery);
+  for (const CallId lagged : result.lagged) {
+    if (const auto call = calls_.find(Value(lagged)); call != calls_.end()) {
+      EndPull(call->second, LaggedError());
+    }
+  }
 }
 
 void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {

@@ -87,6 +87,10 @@ class SimShard {
   void NoteServed(const Call& call, const ServedWeights& weights);
   void Send(Call& call, Answer answer);
   void End(const Call& call, const absl::Status& status);
+  void FinishPull(const StreamPtr& stream, const PullRequest& pull);
+
+  /// Ends a pull that was answered, and releases its version.
+  void EndPull(const Call& call, const absl::Status& status);
 
   // Constant after construction.
   const ShardId id_;

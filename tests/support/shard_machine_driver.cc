@@ -61,7 +61,7 @@ PullDecision ShardMachineDriver::Pull(const PullRequest& request) {
     return Park{call};
   }
   if (answer->refusal.has_value()) return *answer->refusal;
-  Carry(core_.OnPullDone(reader));
+  Carry(core_.OnPullDone(call, reader));
   return Serve{answer->weights->version, answer->weights->work, answer->weights->examples};
 }
 
@@ -129,7 +129,7 @@ void ShardMachineDriver::CarryAnswer(const ShardAnswer& answer) {
   released_.emplace(answer.call, served);
   // A released pull is sent at once.
   if (const auto pull = pulls_waiting_.extract(answer.call)) {
-    Carry(core_.OnPullDone(pull.mapped()));
+    Carry(core_.OnPullDone(answer.call, pull.mapped()));
   }
 }
 

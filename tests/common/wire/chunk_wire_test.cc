@@ -84,6 +84,18 @@ TEST(ChunkWireTest, EncodedValuesArriveRounded) {
   }
 }
 
+TEST(ChunkWireTest, TheSealComesWithTheWeights) {
+  const WeightsSeal seal = {.newest = Version{9}, .checksums = {1, uint64_t{1} << 63}};
+
+  const auto sealed =
+      DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent(), Encoding::kFp32, seal));
+  const auto plain = DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent()));
+
+  EXPECT_EQ(sealed.value().seal, seal);
+  EXPECT_EQ(Copied(sealed->values), kValues);
+  EXPECT_EQ(plain.value().seal, std::nullopt);
+}
+
 TEST(ChunkWireTest, AChunkOfBlocksBeginsWhereABlockDoes) {
   const auto push = DecodePushChunk(EncodePushChunk(std::nullopt, 2048, Lent(), Encoding::kInt8));
   const auto between = DecodePushChunk(EncodePushChunk(std::nullopt, 512, Lent(), Encoding::kInt8));

@@ -55,6 +55,19 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}, 640};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
 
+  PushHeader publication = SomePush();
+  publication.kind = PushKind::kValues;
+  publication.label = 42;
+  PullRequest exact = reader;
+  exact.exact = Stamp{.publisher = Incarnation{3}, .number = 7};
+  exact.wants_seal = true;
+  WeightsHeader published = plain;
+  published.stamp = exact.exact;
+  published.label = 42;
+
+  EXPECT_EQ(FromWire(ToWire(publication)).value(), publication);
+  EXPECT_EQ(FromWire(ToWire(exact)).value(), exact);
+  EXPECT_EQ(FromWire(ToWire(published)).value(), published);
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);
   EXPECT_EQ(FromWire(ToWire(SomePush())).value(), SomePush());
   EXPECT_EQ(FromWire(ToWire(reply)).value(), reply);
@@ -176,6 +189,9 @@ TEST(ShardWireTest, RefusesCountsNoModelHas) {
 TEST(ShardWireTest, RefusesAPullThatTrainsForNobodyOrBeforeNoPush) {
   ExpectRefused(ToWire(PullRequest{.trains = true, .sequence = Sequence{1}}), "identity");
   ExpectRefused(ToWire(PullRequest{.identity = kIdentity, .trains = true}), "sequence");
+  PullRequest exact = {.identity = kIdentity, .trains = true, .sequence = Sequence{1}};
+  exact.exact = Stamp{};
+  ExpectRefused(ToWire(exact), "exact: a pull that trains takes the newest");
 }
 
 }  // namespace

@@ -356,16 +356,23 @@ TEST(PullTest, ReadersHoldABoundedNumberOfVersions) {
     return !core.OnPull(CallId{call}, request).answers.empty();
   };
   ASSERT_TRUE(is_answered(1, ReaderPull()));
+  ASSERT_TRUE(is_answered(11, ReaderPull())) << "readers of one version share it";
+  driver.Push(PushOf(0, 1, 0));
+  driver.PublishAll();
   ASSERT_TRUE(is_answered(2, ReaderPull()));
+  driver.Push(PushOf(0, 2, 1));
+  driver.PublishAll();
 
   ASSERT_FALSE(is_answered(3, ReaderPull()));
   PullRequest of_member = ReaderPull();
   of_member.identity = PushOf(0, 1, 0).header.identity;
   EXPECT_TRUE(is_answered(4, of_member)) << "members have their own";
   EXPECT_FALSE(is_answered(5, of_member)) << "one at a time";
-  EXPECT_EQ(core.pulls_under_way(), 3u);
+  EXPECT_EQ(core.pulls_under_way(), 4u);
+  EXPECT_TRUE(core.ReadersWaitForPlace());
 
-  const ShardOutput output = core.OnPullDone(std::nullopt);
+  ASSERT_TRUE(core.OnPullDone(CallId{1}, std::nullopt).answers.empty());
+  const ShardOutput output = core.OnPullDone(CallId{11}, std::nullopt);
   ASSERT_EQ(output.answers.size(), 1u);
   EXPECT_EQ(output.answers[0].call, CallId{3});
 }

@@ -271,6 +271,11 @@ TEST_F(StalledTransferTest, ASlowReaderMakesRoomForOnesThatWait) {
     slow.back()->stub = StubThatTakesLittle();
     slow.back()->stream = slow.back()->stub->Pull(&slow.back()->context, request);
     slow.back()->stream->WaitForInitialMetadata();
+    // Readers of one version would share it.
+    ASSERT_EQ(Push(Header(0, static_cast<uint64_t>(i) + 1, static_cast<uint64_t>(i)),
+                   std::vector<float>(kValues, 1.0f))
+                  .outcome(),
+              v1::APPLIED);
   }
   milliseconds_ += 29'000;  // Too short to count as stalled.
   ASSERT_EQ(service_->ShardReport().pulls_under_way(), 2u);

@@ -1,0 +1,104 @@
+#include "server/core/coordinator_readers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+
+namespace slipstream {
+namespace {
+
+/// Checks a text that stands in log lines and tables beside others.
+absl::Status CheckText(std::string_view field, std::string_view text) {
+  if (text.size() > Readers::kTextBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: at most {} bytes, not {}", field, Readers::kTextBytesMax, text.size()));
+  }
+  const bool is_visible = std::ranges::all_of(text, [](char c) { return c > ' ' && c <= '~'; });
+  if (is_visible) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{}: visible ASCII characters alone", field));
+}
+
+absl::Status CheckReport(const ReaderReport& report) {
+  if (report.instance == 0) return absl::InvalidArgumentError("instance: missing");
+  if (absl::Status status = CheckText("host", report.host); !status.ok()) return status;
+  if (absl::Status status = CheckText("name", report.name); !status.ok()) return status;
+  if (std::isfinite(report.bytes_per_second) && report.bytes_per_second >= 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("bytes_per_second: not a rate");
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> Readers::OnReport(const ReaderReport& report, absl::Time now) {
+  if (absl::Status status = CheckReport(report); !status.ok()) return status;
+  const auto known = numbers_.find(report.instance);
+  if (report.leaves) {
+    if (known == numbers_.end()) return next_;
+    const uint64_t number = known->second;
+    readers_.erase(number);
+    numbers_.erase(known);
+    return number;
+  }
+  if (known == numbers_.end() && readers_.size() >= kReadersMax && !ForgetOneThatIsGone()) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} readers are there already, which is the most", kReadersMax));
+  }
+  const uint64_t number = known != numbers_.end() ? known->second : next_++;
+  numbers_[report.instance] = number;
+  Reader& reader = readers_[number];
+  const bool holds_another = reader.report.held != report.held;
+  reader.report = report;
+  reader.last_heard = now;
+  reader.is_live = true;
+  if (holds_another) reader.behind_since.reset();
+  NoteLag(reader, now);
+  return number;
+}
+
+void Readers::OnNewest(Version version, absl::Time now) {
+  if (version <= newest_) return;
+  newest_ = version;
+  for (auto& [_, reader] : readers_) NoteLag(reader, now);
+}
+
+void Readers::NoteLag(Reader& reader, absl::Time now) const {
+  if (LagOf(reader) == 0) {
+    reader.behind_since.reset();
+  } else if (!reader.behind_since.has_value()) {
+    reader.behind_since = now;
+  }
+}
+
+uint64_t Readers::LagOf(const Reader& reader) const {
+  if (!reader.report.held.has_value()) return 0;
+  const Version newest = std::max(newest_, reader.report.newest);
+  return Value(newest) - std::min(Value(newest), Value(*reader.report.held));
+}
+
+void Readers::Tick(absl::Time now) {
+  for (auto& [_, reader] : readers_) reader.is_live = now - reader.last_heard <= lease_;
+  std::erase_if(readers_, [&](const auto& entry) {
+    const Reader& reader = entry.second;
+    const bool is_forgotten = now - reader.last_heard > lease_ + kGoneListed;
+    if (is_forgotten) numbers_.erase(reader.report.instance);
+    return is_forgotten;
+  });
+}
+
+bool Readers::ForgetOneThatIsGone() {
+  const auto gone =
+      std::ranges::find_if(readers_, [](const auto& entry) { return !entry.second.is_live; });
+  if (gone == readers_.end()) return false;
+  numbers_.erase(gone->second.report.instance);
+  readers_.erase(gone);
+  return true;
+}
+
+void Readers::Forgive(absl::Duration gap) {
+  for (auto& [_, reader] : readers_) reader.last_heard += gap;
+}
+
+}  // namespace slipstream
