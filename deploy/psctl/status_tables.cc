@@ -114,6 +114,33 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
   return entry;
 }
 
+Entry EntryOf(const v1::ReaderStatus& reader) {
+  const bool is_live = reader.state() == "live";
+  const bool is_late = is_live && reader.has_lag_max() && reader.lag() > reader.lag_max();
+  const bool is_published = reader.label() > 0;
+  Entry entry;
+  entry.row = {fmt::format("{}", reader.reader()),
+               is_late ? "LATE" : reader.state(),
+               reader.name(),
+               reader.host(),
+               reader.has_version() ? fmt::format("{}", reader.version()) : "-",
+               is_published ? fmt::format("{}", reader.label()) : "-",
+               fmt::format("{}", reader.lag()),
+               reader.has_lag_max() ? fmt::format("{}", reader.lag_max()) : "-",
+               reader.lag() > 0 ? SecondsText(reader.lag_seconds()) : "-",
+               fmt::format("{:.2f}", reader.lag_mean()),
+               fmt::format("{}", reader.lag_highest()),
+               fmt::format("{}", reader.taken()),
+               fmt::format("{}", reader.lost()),
+               fmt::format("{:.1f} MB/s", reader.bytes_per_second() / 1e6),
+               SecondsText(reader.silent_seconds()) + " ago"};
+  if (!is_live || is_late) {
+    entry.style = LineStyle::kWarning;
+    entry.rank = 1;
+  }
+  return entry;
+}
+
 }  // namespace
 
 std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize& size) {
@@ -136,6 +163,16 @@ std::vector<ScreenLine> WorkerTable(const v1::RunStatus& status, const ScreenSiz
   std::vector<Entry> entries;
   for (const v1::WorkerStatus& worker : status.workers()) entries.push_back(EntryOf(worker));
   return Draw(columns, std::move(entries), size, "workers");
+}
+
+std::vector<ScreenLine> ReaderTable(const v1::RunStatus& status, const ScreenSize& size) {
+  const std::vector<TableColumn> columns = {
+      {"reader", 15}, {"state", 14}, {"name", 8},  {"host", 3},   {"version", 12},
+      {"label", 11},  {"lag", 13},   {"bound", 9}, {"since", 10}, {"mean when taken", 4},
+      {"highest", 5}, {"taken", 7},  {"lost", 6},  {"rate", 2},   {"heard", 1}};
+  std::vector<Entry> entries;
+  for (const v1::ReaderStatus& reader : status.readers()) entries.push_back(EntryOf(reader));
+  return Draw(columns, std::move(entries), size, "readers");
 }
 
 }  // namespace slipstream

@@ -237,6 +237,11 @@ std::vector<Section> Sections(const v1::RunStatus& status, size_t columns) {
       return WorkerTable(status, {rows, columns});
     });
   }
+  if (!status.readers().empty()) {
+    add(static_cast<size_t>(status.readers_size()) + 1, 3, 2, [&status, columns](size_t rows) {
+      return ReaderTable(status, {rows, columns});
+    });
+  }
   const std::vector<ScreenLine> rounds = RoundLines(status);
   add(rounds.size(), 0, 1, [rounds, columns](size_t rows) {
     return DrawLines(rounds, {rows, columns}, "open rounds");

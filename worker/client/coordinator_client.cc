@@ -76,6 +76,15 @@ absl::Status CoordinatorClient::Leave(const v1::LeaveRequest& request) const {
   return CallOnce(&Stub::Leave, request, absl::ZeroDuration()).status();
 }
 
+absl::StatusOr<v1::FollowReply> CoordinatorClient::Follow(const v1::FollowRequest& request) const {
+  return Call(&Stub::Follow, request);
+}
+
+absl::StatusOr<v1::FollowReply> CoordinatorClient::FollowOnce(
+    const v1::FollowRequest& request) const {
+  return CallOnce(&Stub::Follow, request, absl::ZeroDuration());
+}
+
 absl::StatusOr<v1::RunStatus> CoordinatorClient::GetStatus() const {
   return CallOnce(&Stub::GetStatus, v1::GetStatusRequest(), absl::ZeroDuration());
 }

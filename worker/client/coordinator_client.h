@@ -50,8 +50,11 @@ class CoordinatorClient {
   absl::Status FinishInitialization(const v1::FinishInitializationRequest& request) const;
   absl::Status Report(const v1::ReportRequest& request) const;
 
+  absl::StatusOr<v1::FollowReply> Follow(const v1::FollowRequest& request) const;
+
   // These are tried once: a worker that leaves does not wait for a coordinator that is gone.
   absl::Status Leave(const v1::LeaveRequest& request) const;
+  absl::StatusOr<v1::FollowReply> FollowOnce(const v1::FollowRequest& request) const;
   absl::StatusOr<v1::RunStatus> GetStatus() const;
 
   /// Repeats `attempt` by the same rules as the calls above.

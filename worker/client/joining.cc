@@ -22,13 +22,13 @@ constexpr uint32_t kWaitMilliseconds = 500;
 /// The most bytes of a failure's message that the coordinator is sent.
 constexpr size_t kReasonBytesMax = 1000;
 
+}  // namespace
+
 std::string HostName() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
   return name.data();
 }
-
-}  // namespace
 
 absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker) {
   v1::RegisterRequest request;

@@ -20,6 +20,9 @@
 
 namespace slipstream {
 
+/// Returns the name of this computer, for people; "unknown" if it has none.
+std::string HostName();
+
 /// How a worker joins a run, in three calls: it registers, proposes its model and, if it is granted
 /// the initialisation, sends the initial weights.
 

@@ -258,12 +258,12 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
   }
   return group_.Run(shards, [&](ShardClient& shard) {
     const Version min_version = min_versions[Value(shard.shard())];
-    const absl::StatusOr<WeightsHeader> header =
+    const absl::StatusOr<ShardClient::Pulled> pulled =
         shard.Pull(PullHeader(shard.shard(), slot, min_version), ArrivalOf(shard, slot));
-    if (!header.ok()) return header.status();
+    if (!pulled.ok()) return pulled.status();
     MutexLock lock(mutex_);
     has_landed_[Value(shard.shard())] = true;
-    return core_.OnWeights(shard.shard(), *header, slot);
+    return core_.OnWeights(shard.shard(), pulled->header, slot);
   });
 }
 
@@ -297,6 +297,7 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   header.kind = kind_;
   header.examples = gradient.examples;
   header.batches = gradient.batches;
+  header.label = gradient.label;
   header.slot = slot;
   MutexLock lock(mutex_);
   header.sequence = core_.sequence(shard);

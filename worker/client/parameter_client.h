@@ -114,6 +114,9 @@ class ParameterClient {
 
     /// The caller's number for this step; Transfer repeats it.
     uint64_t step = 0;
+
+    /// Of whole weights: PushHeader::label.
+    uint64_t label = 0;
   };
 
   /// How the exchange of one step went, lane by lane in the order of shards. Lanes of shards to

@@ -79,7 +79,7 @@ absl::StatusOr<std::string> ShardChannel::AskForSocket() {
   const absl::Time deadline = SteadyNow() + options_.answer_timeout;
   RawCall call(tcp_, kGetTransports, &cancel_, deadline);
   v1::GetTransportsRequest request;
-  *request.mutable_identity() = ToWire(options_.identity);
+  if (options_.identity.run != 0) *request.mutable_identity() = ToWire(options_.identity);
   grpc::ByteBuffer message;
   const bool is_answered =
       call.Write(ToBytes(request), RawCall::Next::kReads, deadline) && call.Read(message, deadline);

@@ -34,7 +34,8 @@ class ShardChannel {
     Transport transport = Transport::kAuto;
     TransportOptions bounds;
 
-    /// The member that calls. A shard closes connections on which no member identifies itself.
+    /// The member that calls; the default if a reader who is none does. A shard closes connections
+    /// on which nobody says who calls, or pulls.
     Identity identity;
 
     /// The credentials by which this process identifies itself over TCP.

@@ -111,17 +111,23 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
   return call.Finish(options_.AnswerDeadline());
 }
 
-absl::StatusOr<WeightsHeader> ShardClient::Pull(PullRequest request, WeightsArrival weights) {
+absl::StatusOr<ShardClient::Pulled> ShardClient::Pull(
+    PullRequest request, WeightsArrival weights,
+    const std::function<void(const WeightsHeader&)>& on_header) {
   request.chunk_bytes = static_cast<uint32_t>(options_.chunk_bytes);
   if (request.trains) request.weights_encoding = options_.weights_encoding;
   Retries retries = NewRetries();
-  const absl::Status status = retries.Persist([&] { return Ask(request, weights, retries); });
+  Pulled pulled;
+  const absl::Status status =
+      retries.Persist([&] { return Ask(request, weights, pulled, on_header, retries); });
   if (!status.ok()) return Final(status);
   weights.Finish();
-  return *weights.header();
+  pulled.header = *weights.header();
+  return pulled;
 }
 
-absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weights,
+absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
+                              const std::function<void(const WeightsHeader&)>& on_header,
                               Retries& retries) {
   weights.StartTry();
   const absl::StatusOr<std::unique_ptr<RawCall>> started =
@@ -140,9 +146,12 @@ absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weight
     if (!chunk.ok()) {
       return absl::InternalError("answer: " + std::string(chunk.status().message()));
     }
+    if (chunk->header.has_value() && on_header != nullptr) on_header(*chunk->header);
     const absl::Status status =
         weights.Take(chunk->header, chunk->offset, chunk->values.segments());
     if (!status.ok()) return status;
+    pulled.bytes += EncodedBytes(request.weights_encoding, chunk->values.count());
+    pulled.seal = chunk->seal;
   }
   return call.Finish(options_.AnswerDeadline());
 }

@@ -1,7 +1,10 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_
 #define SLIPSTREAM_WORKER_CLIENT_SHARD_CLIENT_H_
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -45,8 +48,22 @@ class ShardClient {
   /// the whole model.
   absl::Status Initialize(InitializeHeader header, std::span<const float> weights);
 
-  /// Pulls the requested weights into `weights` and returns their header.
-  absl::StatusOr<WeightsHeader> Pull(PullRequest request, WeightsArrival weights);
+  /// The facts about weights that were pulled.
+  struct Pulled {
+    WeightsHeader header;
+
+    /// Set if the request asked for it.
+    std::optional<WeightsSeal> seal;
+
+    /// The bytes of the values as they were encoded, of all tries.
+    uint64_t bytes = 0;
+  };
+
+  /// Pulls the requested weights into `weights`. `on_header`, if it is set, is called with the
+  /// header as soon as that comes, before the values; again if the call had to be repeated.
+  /// OUT_OF_RANGE (LAGGED) if the weights are not kept (any longer).
+  absl::StatusOr<Pulled> Pull(PullRequest request, WeightsArrival weights,
+                              const std::function<void(const WeightsHeader&)>& on_header = {});
 
   /// Returns a receiver that writes the shard's weights into `weights`, an arena of the whole
   /// model. `listener` may be null.
@@ -82,7 +99,8 @@ class ShardClient {
   // These make one try.
   absl::Status Send(const InitializeHeader& header, std::span<const float> values,
                     Retries& retries);
-  absl::Status Ask(const PullRequest& request, WeightsArrival& weights, Retries& retries);
+  absl::Status Ask(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
+                   const std::function<void(const WeightsHeader&)>& on_header, Retries& retries);
 
   /// Returns why `call` ended without an answer; never OK.
   absl::Status NoAnswer(RawCall& call, Retries& retries);

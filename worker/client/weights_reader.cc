@@ -36,10 +36,10 @@ absl::Status WeightsReader::Pull(const std::vector<ShardId>& shards, Version min
                                  std::span<float> weights, std::vector<WeightsHeader>& headers) {
   const PullRequest request{identity_, group_.map().fingerprint(), min_version, false, 0};
   return group_.Run(shards, [&](ShardClient& shard) {
-    const absl::StatusOr<WeightsHeader> header =
+    const absl::StatusOr<ShardClient::Pulled> pulled =
         shard.Pull(request, shard.ArrivalOf(weights, nullptr));
-    if (header.ok()) headers[Value(shard.shard())] = *header;
-    return header.status();
+    if (pulled.ok()) headers[Value(shard.shard())] = pulled->header;
+    return pulled.status();
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
-#include <unistd.h>
 
 #include <functional>
 #include <map>
@@ -20,92 +19,12 @@
 #include "common/model_file/model_file.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/rpc/library_settings.h"
-#include "common/rpc/secure_credentials.h"
-#include "common/security/credential_files.h"
+#include "worker/python/bindings.h"
 #include "worker/python/log_lines.h"
-#include "worker/python/operations.h"
 #include "worker/python/session.h"
 
 namespace slipstream {
 namespace {
-
-namespace py = pybind11;
-
-/// A failure, to be raised as the exception of its code.
-class Failure : public std::exception {
- public:
-  explicit Failure(const absl::Status& status)
-      : code_(absl::StatusCodeToString(status.code())), message_(status.message()) {}
-
-  const char* what() const noexcept override { return message_.c_str(); }
-  const std::string& code() const { return code_; }
-
- private:
-  std::string code_;
-  std::string message_;
-};
-
-void Check(const absl::Status& status) {
-  if (!status.ok()) throw Failure(status);
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
-    const std::map<std::string, std::string>& files, CertifiedRole role,
-    std::optional<uint32_t> number) {
-  const auto of = [&files](const std::string& name) {
-    const auto found = files.find(name);
-    return found == files.end() ? std::string() : found->second;
-  };
-  const SecuritySpec security = {
-      .mtls = {.ca = of("ca"), .certificate = of("certificate"), .key = of("key")},
-      .token = of("token")};
-  const CredentialHolder holder = {.role = role, .number = number};
-  const CredentialFiles own = FilesFor(security, holder);
-  const absl::StatusOr<OwnCredentials> checked = CheckCredentials(own, holder, absl::Now());
-  if (!checked.ok()) return checked.status();
-  WarnAbout(*checked, own, absl::Now());
-  return MakeChannelCredentials(own);
-}
-
-/// Fails in a process that was forked from `process`, where the threads are that do the work.
-void CheckProcess(pid_t process) {
-  if (getpid() == process) return;
-  throw Failure(absl::UnimplementedError(
-      "this process was forked from the worker's: only the worker itself may use its run"));
-}
-
-/// An operation and what it returns. The value is made when it is asked for, by a thread that holds
-/// the interpreter's lock.
-class PendingResult {
- public:
-  PendingResult(std::shared_ptr<Operation> operation, std::function<py::object()> value)
-      : operation_(std::move(operation)), value_(std::move(value)) {}
-
-  bool Wait(double seconds) {
-    CheckProcess(process_);
-    if (operation_->is_over()) return true;
-    const py::gil_scoped_release release;
-    return operation_->Wait(absl::Seconds(seconds));
-  }
-
-  py::object Value() {
-    Check(operation_->status());
-    return value_();
-  }
-
- private:
-  const pid_t process_ = getpid();
-  const std::shared_ptr<Operation> operation_;
-  const std::function<py::object()> value_;
-};
-
-py::object None() { return py::none(); }
-
-/// Memory of a session, or of its own, as an object with Python's buffer protocol.
-struct Arena {
-  std::span<float> values;
-  std::shared_ptr<std::vector<float>> owned = nullptr;
-};
 
 /// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
 class Worker {
@@ -181,9 +100,10 @@ class Worker {
   }
 
   /// Begins a push. If it fails, Settle or Next does, whichever comes first.
-  void Push(uint32_t examples, std::optional<float> loss) {
-    (void)Begin([examples, loss](State& state) {
-      const absl::StatusOr<bool> pushed = state.session->Push({.examples = examples, .loss = loss});
+  void Push(uint32_t examples, std::optional<float> loss, uint64_t label) {
+    (void)Begin([examples, loss, label](State& state) {
+      const absl::StatusOr<bool> pushed =
+          state.session->Push({.examples = examples, .loss = loss, .label = label});
       state.push_failure = pushed.status();
       state.push_counts = pushed.ok() && *pushed;
       return absl::OkStatus();
@@ -277,6 +197,7 @@ class Worker {
     facts["own_work"] = settings.training.work == TrainingSpec::Work::kOwn;
     facts["algorithm"] = std::string(algorithm.name);
     facts["pushes_gradients"] = algorithm.pushes == PushKind::kGradient;
+    facts["publishes"] = algorithm.pushes == PushKind::kValues;
     facts["steps"] = settings.worker.quantum();
     facts["lease_seconds"] = absl::ToDoubleSeconds(settings.cluster.lease);
     return facts;
@@ -422,6 +343,7 @@ PYBIND11_MODULE(_core, module) {
       .def("result", &Worker::Result)
       .def("settings", &Worker::Settings)
       .def("identity", &Worker::Identity);
+  DefineReader(module);
   module.def("raise_by", &RaiseBy);
   module.def("status_json", &StatusJson);
   module.def("take_log_lines", [] {

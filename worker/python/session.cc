@@ -64,12 +64,14 @@ absl::Status Session::CheckSettings() const {
         "evaluation.by is workers, and programs with this package are not asked to measure the "
         "weights: set it to nobody, and measure them in your loop");
   }
-  if (!worker.lands_apart() && worker.pushes_per_fetch() == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("worker.algorithm {} needs weights of the servers beside the worker's own, which "
-                  "this package has no memory for; it does gradient, local_sgd and diloco in one "
-                  "fragment",
-                  RowOf(worker.algorithm).name));
+  if (publishes() || (!worker.lands_apart() && worker.pushes_per_fetch() == 1)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(fmt::format(
+      "worker.algorithm {} needs weights of the servers beside the worker's own, which "
+      "this package has no memory for; it does gradient, local_sgd, diloco in one fragment, "
+      "and publish",
+      RowOf(worker.algorithm).name));
 }
 
 Session::~Session() {
@@ -235,12 +237,12 @@ absl::Status Session::CheckPush(uint32_t examples) const {
       CountOf(at_hand_->batches), examples_max, examples));
 }
 
-absl::Status Session::Begin(uint32_t examples) {
+absl::Status Session::Begin(uint32_t examples, uint64_t label) {
   AbortOpen();
   if (absl::Status status = CheckPush(examples); !status.ok()) return status;
-  open_ = OpenPush{.examples = examples, .step = ++steps_, .end = values_.size()};
+  open_ = OpenPush{.examples = examples, .label = label, .step = ++steps_, .end = values_.size()};
   open_->feed = &client_->BeginPush(
-      0, {.batches = at_hand_->batches, .examples = examples, .step = open_->step});
+      0, {.batches = at_hand_->batches, .examples = examples, .step = open_->step, .label = label});
   return absl::OkStatus();
 }
 
@@ -250,7 +252,8 @@ void Session::Release(size_t from) {
     const size_t begin = std::max(from, open_->end - std::min(open_->end, kPieceValues));
     const std::span<float> piece = values_.subspan(begin, open_->end - begin);
     if (pushes_gradients()) clip_->ClipValues(piece);
-    open_->nonfinite = NonfinitePart(0, piece, settings_.wire.push_codec, begin);
+    open_->nonfinite = NonfinitePart(std::nullopt, piece, settings_.wire.push_codec, begin,
+                                     publishes() ? "weights" : "a gradient");
     if (!open_->nonfinite.has_value()) open_->feed->OnReady({begin, open_->end});
     open_->end = begin;
   }
@@ -264,8 +267,8 @@ void Session::AbortOpen() {
 
 absl::StatusOr<bool> Session::Push(const Values& values) {
   const absl::Time computed = absl::Now();
-  if (!open_.has_value() || open_->examples != values.examples) {
-    if (absl::Status status = Begin(values.examples); !status.ok()) return status;
+  if (!open_.has_value() || open_->examples != values.examples || open_->label != values.label) {
+    if (absl::Status status = Begin(values.examples, values.label); !status.ok()) return status;
   }
   Release(0);
   StepFigures::Step step;
@@ -279,11 +282,14 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
   step.batches = CountOf(at_hand_->batches);
   step.loss = values.loss;
   std::optional<std::string> nonfinite = std::move(open_->nonfinite);
-  if (!nonfinite.has_value()) nonfinite = NonfinitePart(values.loss.value_or(0), {});
+  if (!nonfinite.has_value()) nonfinite = NonfinitePart(values.loss, {});
   absl::Status status;
   if (!nonfinite.has_value()) status = work_->Prefetch();
   if (nonfinite.has_value() || !status.ok()) AbortOpen();
   if (!status.ok()) return Cause(status);
+  if (nonfinite.has_value() && publishes()) {
+    return absl::InvalidArgumentError("servers do not take " + *nonfinite);
+  }
   at_hand_.reset();
   if (nonfinite.has_value()) return LeaveOut(step.batch, *nonfinite);
   open_.reset();

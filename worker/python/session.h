@@ -42,8 +42,9 @@ namespace slipstream {
 ///   session->Finish();                                // weights() are the final ones.
 ///
 /// The run's worker.algorithm decides what is pushed: gradients, or under local_sgd and diloco
-/// the difference of the weights that Next brought and those that local steps have led to. The
-/// caller may change weights() between Next and Push: the next ones are sent whole.
+/// the difference of the weights that Next brought and those that local steps have led to, or under
+/// publish whole weights; then Next brings none but the first. The caller may change weights()
+/// between Next and Push: the next ones are sent whole.
 ///
 /// Codes of failures: UNAVAILABLE, a server cannot be reached; FAILED_PRECONDITION, the worker is
 /// no member any more; ALREADY_EXISTS, the call comes at a wrong time (misuse); OUT_OF_RANGE, the
@@ -75,6 +76,9 @@ class Session {
 
     /// The loss, for status and logs.
     std::optional<float> loss;
+
+    /// Of whole weights: the caller's own number for them, for readers.
+    uint64_t label = 0;
   };
 
   /// `interruption` must outlive the session. Whoever stops it ends all waits, now and later, from
@@ -113,7 +117,7 @@ class Session {
 
   /// Begins the push of values() for the work at hand, so that parts of it may leave before the
   /// rest is there. Push completes it; Next gives it up.
-  absl::Status Begin(uint32_t examples);
+  absl::Status Begin(uint32_t examples, uint64_t label = 0);
 
   /// Says that values() are final from this one on. Has no effect where no push was begun.
   void Release(size_t from);
@@ -155,6 +159,8 @@ class Session {
     return RowOf(settings_.worker.algorithm).pushes == PushKind::kGradient;
   }
 
+  bool publishes() const { return RowOf(settings_.worker.algorithm).pushes == PushKind::kValues; }
+
   /// Counts a push whose values are not finite, and leaves it out. Returns false.
   absl::StatusOr<bool> LeaveOut(uint64_t batch, const std::string& what);
 
@@ -194,6 +200,7 @@ class Session {
   /// A push that was begun and is not complete.
   struct OpenPush {
     uint32_t examples = 0;
+    uint64_t label = 0;
     uint64_t step = 0;
     size_t end = 0;  // Values from here on were released.
     GradientFeed* feed = nullptr;

@@ -10,9 +10,9 @@
 
 namespace slipstream {
 
-std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
-                                         Encoding push_codec, size_t begin) {
-  if (!std::isfinite(loss)) return fmt::format("a loss of {}", loss);
+std::optional<std::string> NonfinitePart(std::optional<float> loss, std::span<const float> gradient,
+                                         Encoding push_codec, size_t begin, std::string_view of) {
+  if (loss.has_value() && !std::isfinite(*loss)) return fmt::format("a loss of {}", *loss);
   const float limit = std::min(RowOf(push_codec).overflow_min, kGradientLimit);
   if (AllBelow({std::as_bytes(gradient)}, limit)) return std::nullopt;
   const auto wrong =
@@ -23,8 +23,9 @@ std::optional<std::string> NonfinitePart(float loss, std::span<const float> grad
       : is_too_much_to_encode
           ? fmt::format(" (too much for wire.push_codec {})", RowOf(push_codec).name)
           : " (servers take magnitudes below 2^50)";
-  return fmt::format("a gradient with {}{} at parameter {}, and a loss of {}", *wrong, beyond,
-                     begin + static_cast<size_t>(wrong - gradient.begin()), loss);
+  return fmt::format("{} with {}{} at parameter {}{}", of, *wrong, beyond,
+                     begin + static_cast<size_t>(wrong - gradient.begin()),
+                     loss.has_value() ? fmt::format(", and a loss of {}", *loss) : "");
 }
 
 NonfiniteSteps::NonfiniteSteps(uint32_t in_a_row_max) : in_a_row_max_(in_a_row_max) {

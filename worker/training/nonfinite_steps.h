@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "common/base/encoding.h"
@@ -14,10 +15,12 @@ namespace slipstream {
 
 /// Returns a description of the non-finite part of a step: "a loss of nan", "a gradient with inf at
 /// parameter 17". Values that are too large for the codec of pushes or for the servers count as
-/// non-finite. Returns nothing for a healthy step, whose gradient may be pushed. `begin`: where in
-/// the model the gradient begins, if it is a part.
-std::optional<std::string> NonfinitePart(float loss, std::span<const float> gradient,
-                                         Encoding push_codec = Encoding::kFp32, size_t begin = 0);
+/// non-finite. Returns nothing for a healthy step, whose gradient may be pushed. `loss`: absent if
+/// the caller has none. `begin`: where in the model the gradient begins, if it is a part. `of`:
+/// what the values are, if they are no gradient.
+std::optional<std::string> NonfinitePart(std::optional<float> loss, std::span<const float> gradient,
+                                         Encoding push_codec = Encoding::kFp32, size_t begin = 0,
+                                         std::string_view of = "a gradient");
 
 /// Counts a worker's steps with non-finite values, and fails when there are too many.
 ///

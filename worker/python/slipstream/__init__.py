@@ -11,6 +11,13 @@
             loss.backward()
             opt.step(loss=loss.item())
 
+A program that trains by itself publishes whole weights (`Run.publish`), and any number of readers
+follow them, or those of any other run:
+
+    for weights in slipstream.subscribe("node0:7070"):
+        model.load_state_dict(weights.tensors)
+        weights.version, weights.lag
+
 `Run` has the calls for loops of another kind and for models that are no PyTorch modules.
 `LocalSteps` (also under the names `DiLoCo` and `LocalSGD`) is for workers that take steps of their
 own. PyTorch and NumPy are used where they are installed; neither is needed. Lines that the library
@@ -24,15 +31,16 @@ from ._connect import connect, status
 from ._errors import (AccessDenied, Error, ForkedError, LeaseLost, Left, NotReady, Refused,
                       RunFailed, RunFinished, RunFull, ServerUnreachable)
 from ._pending import Pending
+from ._readers import Reader, Weights, subscribe
 from ._run import Pulled, PushResult, Run, Settings, ShardAnswer
 
 if TYPE_CHECKING:
     from ._torch import DiLoCo, LocalSGD, LocalSteps, Optimizer
 
 __all__ = ["AccessDenied", "DiLoCo", "Error", "ForkedError", "LeaseLost", "Left", "LocalSGD",
-           "LocalSteps", "NotReady", "Optimizer", "Pending", "Pulled", "PushResult", "Refused", "Run",
-           "RunFailed", "RunFinished", "RunFull", "ServerUnreachable", "Settings", "ShardAnswer",
-           "connect", "status"]
+           "LocalSteps", "NotReady", "Optimizer", "Pending", "Pulled", "PushResult", "Reader", "Refused",
+           "Run", "RunFailed", "RunFinished", "RunFull", "ServerUnreachable", "Settings",
+           "ShardAnswer", "Weights", "connect", "status", "subscribe"]
 
 _OF_TORCH = ("DiLoCo", "LocalSGD", "LocalSteps", "Optimizer")
 

@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping
 
+from ._arrays import copy, memoryview_of, numpy, size_of
 from ._errors import Refused
-from ._run import Run, _copy, _size
+
+if TYPE_CHECKING:
+    from ._run import Run
 
 # A tensor's name, its shape and its values.
 NamedTensor = tuple[str, tuple[int, ...], Any]
@@ -28,7 +31,7 @@ def tensors_of(model: Any) -> list[NamedTensor]:
             tensors.append((name, tuple(parameter.shape), parameter))
     elif isinstance(model, Mapping):
         for name, values in model.items():
-            view = memoryview(values.detach().numpy() if hasattr(values, "detach") else values)
+            view = memoryview_of(values)
             if view.readonly:
                 raise Refused(f"{name} can only be read, and takes the run's weights")
             if view.format not in ("f", "<f", "=f"):
@@ -45,16 +48,48 @@ def tensors_of(model: Any) -> list[NamedTensor]:
 
 def flat_copy(tensors: list[NamedTensor]) -> memoryview:
     """Returns the values of all tensors, one after another."""
-    flat = memoryview(bytearray(4 * sum(_size(shape) for _, shape, _ in tensors))).cast("f")
+    flat = memoryview(bytearray(4 * sum(size_of(shape) for _, shape, _ in tensors))).cast("f")
     begin = 0
     for name, shape, values in tensors:
-        count = _size(shape)
-        _copy(values, flat[begin:begin + count], name)
+        count = size_of(shape)
+        copy(values, flat[begin:begin + count], name)
         begin += count
     return flat
 
 
-def adopt(model: Any, run: Run) -> None:
+def published(model: Any) -> dict[str, Any]:
+    """Returns the tensors of whole weights as float32: those of a module with its buffers, or of a
+    mapping. Empty ones are left out. Raises Refused if float32 cannot hold a value."""
+    tensors = model.state_dict() if is_module(model) else model
+    if not isinstance(tensors, Mapping):
+        raise Refused(f"whole weights are a torch.nn.Module or a mapping of names to arrays, as "
+                      f"state_dict() returns, not {type(model).__name__}")
+    floats = {name: _as_floats(name, values) for name, values in tensors.items()}
+    return {name: values for name, values in floats.items() if memoryview_of(values).nbytes > 0}
+
+
+def _as_floats(name: str, values: Any) -> Any:
+    if hasattr(values, "detach"):
+        torch = sys.modules["torch"]
+        values = values.detach()
+        floats = values.to(torch.float32)
+        is_exact = values.dtype in (torch.float32, torch.bfloat16, torch.float16) or bool(
+            torch.equal(floats.to(values.dtype), values))
+        floats = floats.cpu()
+    elif numpy is not None:
+        values = numpy.asarray(values)
+        floats = numpy.asarray(values, dtype=numpy.float32)
+        is_exact = values.dtype in (numpy.float32, numpy.float16) or bool(
+            (floats.astype(values.dtype) == values).all())
+    else:
+        return values
+    if not is_exact:
+        raise Refused(f"{name} is {values.dtype}, and float32 cannot hold all its values: convert it "
+                      "first, as to .float(), if that is good enough")
+    return floats
+
+
+def adopt(model: Any, run: "Run") -> None:
     """Gives the model the run's weights: a module's parameters come to lie in the run's memory, if
     they are on the processor; arrays are filled."""
     if is_module(model):
@@ -62,7 +97,7 @@ def adopt(model: Any, run: Run) -> None:
         _torch.adopt(model, run)
     else:
         for name, values in run.weights.items():
-            _copy(values, model[name], name)
+            copy(values, model[name], name)
 
 
 def trained(module: Any) -> dict[str, Any]:

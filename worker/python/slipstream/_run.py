@@ -8,13 +8,9 @@ import types
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from . import _core
+from ._arrays import copy, numpy, views_of
 from ._errors import NotReady, Refused, RunFinished
 from ._pending import Pending, pass_on_log_lines, wait
-
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -73,6 +69,7 @@ class Settings:
     own_work: bool
     algorithm: str
     pushes_gradients: bool
+    publishes: bool
     steps: int
     lease_seconds: float
 
@@ -98,6 +95,7 @@ class Run:
         self._listeners: list[Callable[[], None]] = []
         self._is_over = False
         self._is_finished = False
+        self._published = 0
 
     # What the run is.
 
@@ -161,19 +159,7 @@ class Run:
     def _views(self, arena: _core.Arena) -> dict[str, Any]:
         if not self._tensors:
             raise NotReady("the model is not synchronized yet")
-        views: dict[str, Any] = {}
-        begin = 0
-        buffer: Any = arena
-        flat: Any = memoryview(buffer) if numpy is None else numpy.asarray(buffer)
-        for name, shape in self._tensors:
-            count = _size(shape)
-            part = flat[begin:begin + count]
-            if numpy is None:
-                views[name] = part.cast("B").cast("f", shape) if shape else part
-            else:
-                views[name] = part.reshape(shape)
-            begin += count
-        return views
+        return views_of(arena, self._tensors)
 
     # Steps.
 
@@ -228,7 +214,7 @@ class Run:
         return self._last
 
     def _begin_push(self, values: Optional[Mapping[str, Any]], examples: Optional[int],
-                    loss: Optional[float]) -> None:
+                    loss: Optional[float], label: int = 0) -> None:
         if self._work is None:
             raise RunFinished("no work is left in this run") if self._is_over else NotReady(
                 "a push follows a fetch, each time: there are no weights that it was computed from")
@@ -238,13 +224,13 @@ class Run:
                 odd = sorted(set(values) ^ set(own))[0]
                 raise Refused(f"values: {odd!r} is missing, or is none of the model's tensors")
             for name, array_of_name in values.items():
-                _copy(array_of_name, own[name], name)
+                copy(array_of_name, own[name], name)
         examples = self._examples_at_hand() if examples is None else examples
         most = self.mini_batches_at_hand() * self.settings.batch_size
         if not hasattr(examples, "__index__") or not 1 <= examples <= most:
             raise Refused(f"examples={examples!r}: a push of {self.mini_batches_at_hand()} "
                           f"mini-batch(es) stands for 1 to {most} examples (training.batch_size)")
-        self._worker.push(int(examples), None if loss is None else float(loss))
+        self._worker.push(int(examples), None if loss is None else float(loss), label)
         self._is_pushed = True
         self._work = None
 
@@ -330,7 +316,7 @@ class Run:
         tensors = self._views(memory)
         if into is not None:
             for name, values in tensors.items():
-                _copy(values, into[name], name)
+                copy(values, into[name], name)
             tensors = dict(into)
         return Pulled(tuple(versions), tensors)
 
@@ -338,6 +324,37 @@ class Run:
         """Reads the newest weights, once the last push is answered, and writes them to a safetensors
         file, whole or not at all."""
         wait(self._worker.save(os.fspath(path)))
+
+    def publish(self, weights: Any, version: int) -> Pending[PushResult]:
+        """Publishes whole weights, which a program has trained by itself: they are the run's next
+        version, and readers (`subscribe`) take it. For runs with worker.algorithm publish.
+
+        weights: a torch.nn.Module, or a mapping of names to arrays, as its state_dict() returns: of any
+                 type whose values float32 holds, as bfloat16. The first call decides on the names and
+                 the shapes for the run.
+        version: your own number for it, such as a step; readers see it. It does not fall.
+
+        Returns once the values are copied. The result is there when all servers have the version; the
+        next call waits for it, too. Raises RunFinished once training was ended.
+        """
+        from . import _models
+        if not self.settings.publishes:
+            raise Refused(f"worker.algorithm is {self.settings.algorithm}: whole weights are for runs "
+                          "with publish")
+        if not hasattr(version, "__index__") or not self._published <= version < 2**64:
+            raise Refused(f"version={version!r}: a whole number is expected, not below that of the "
+                          f"last call, {self._published}")
+        tensors = _models.published(weights)
+        if not self._tensors:
+            named = _models.tensors_of(tensors)
+            shapes = [(name, list(shape)) for name, shape, _ in named]
+            wait(self._worker.synchronize(shapes, 0, _models.flat_copy(named)))
+            self._tensors = [(name, tuple(shape)) for name, shape, _ in named]
+        if not self.fetch():
+            raise RunFinished("training was ended, so that nothing more can be published")
+        self._begin_push(tensors, 1, None, int(version))
+        self._published = int(version)
+        return Pending(self._worker.settle(), _result_of)
 
     # The end.
 
@@ -397,25 +414,3 @@ def _result_of(answers: tuple[bool, list[tuple[str, int, int]]]) -> PushResult:
     return PushResult(outcomes.pop() if len(outcomes) == 1 else "SPLIT",
                       min(shard.version for shard in shards),
                       max(shard.staleness for shard in shards), shards)
-
-
-def _size(shape: Sequence[int]) -> int:
-    count = 1
-    for size in shape:
-        count *= size
-    return count
-
-
-def _copy(source: Any, target: Any, name: str) -> None:
-    """Copies float32 values between arrays, or objects with the buffer protocol."""
-    if hasattr(source, "detach"):
-        source = source.detach().cpu().numpy()
-    if hasattr(target, "detach"):
-        target = target.detach().numpy()
-    view, into = memoryview(source), memoryview(target)
-    if view.format not in ("f", "<f", "=f") or view.nbytes != into.nbytes:
-        raise Refused(f"{name}: {into.nbytes // 4} values of float32 are expected, not "
-                      f"{view.nbytes // max(1, view.itemsize)} of format {view.format}")
-    if into.readonly:
-        raise Refused(f"{name} can only be read, and takes the run's weights")
-    into.cast("B")[:] = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())

@@ -1,0 +1,285 @@
+#include "worker/client/subscription.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <random>
+#include <utility>
+
+#include "common/kernels/values_checksum.h"
+#include "common/log/log.h"
+#include "common/process/steady_time.h"
+#include "common/wire/chunk_bytes.h"
+#include "common/wire/control_wire.h"
+#include "worker/client/joining.h"
+
+namespace slipstream {
+namespace {
+
+constexpr absl::Duration kAskAgain = absl::Milliseconds(200);
+
+/// Returns the end of the run as a failure, if it failed.
+absl::Status FailureOf(const v1::FollowReply& reply) {
+  if (reply.phase() != v1::FAILED) return absl::OkStatus();
+  return absl::AbortedError("the run failed: " + reply.failure());
+}
+
+}  // namespace
+
+Subscription::Subscription(Options options, Sleeper sleeper, CancelSwitch& cancel)
+    : options_(std::move(options)),
+      sleeper_(std::move(sleeper)),
+      cancel_(cancel),
+      coordinator_(options_.coordinator, {.credentials = options_.credentials}, sleeper_) {
+  std::random_device device;
+  report_.set_instance((uint64_t{device()} << 32 | device()) | 1);
+  report_.set_host(HostName());
+  report_.set_name(options_.name);
+  if (options_.lag_max.has_value()) report_.set_lag_max(*options_.lag_max);
+}
+
+Subscription::~Subscription() {
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+    report_.set_leaves(true);
+  }
+  stopping_.NotifyAll();
+  if (!reports_.joinable()) return;
+  reports_.join();
+  MutexLock lock(mutex_);
+  // A reader that the coordinator does not hear from ends with its lease.
+  (void)coordinator_.FollowOnce(report_);
+}
+
+absl::Status Subscription::Connect() {
+  {
+    MutexLock lock(mutex_);
+    report_.set_wants_model(true);
+  }
+  v1::FollowReply reply;
+  if (absl::Status status = Await(reply); !status.ok()) return status;
+  absl::StatusOr<TensorLayout> layout = FromWire(reply.layout());
+  if (!layout.ok()) return layout.status();
+  layout_ = *std::move(layout);
+  absl::StatusOr<ShardMap> map = FromWire(reply.shard_map(), layout_);
+  if (!map.ok()) return map.status();
+  map_ = *std::move(map);
+  if (static_cast<uint32_t>(reply.servers_size()) != map_.shards()) {
+    return absl::InternalError("the coordinator names other shards than servers");
+  }
+  first_ = Version{reply.first_version()};
+  lease_ = absl::Milliseconds(reply.lease_ms());
+  ShardOptions options;
+  options.chunk_bytes = ChunkBytes(0, map_, Encoding::kFp32);
+  options.retry.give_up_after = MembersPatience(lease_);
+  options.channel.credentials = options_.credentials;
+  {
+    MutexLock lock(mutex_);
+    report_.set_wants_model(false);
+    options.seed = report_.instance();
+  }
+  shards_ = std::make_unique<ShardGroup>(
+      std::vector<std::string>{reply.servers().begin(), reply.servers().end()}, map_, options,
+      sleeper_, cancel_);
+  began_ = SteadyNow();
+  reports_ = std::thread([this] { RunReports(); });
+  return absl::OkStatus();
+}
+
+absl::Status Subscription::Await(v1::FollowReply& reply) {
+  for (bool is_first = true;; is_first = false) {
+    absl::StatusOr<v1::FollowReply> told = Tell();
+    if (!told.ok()) return told.status();
+    reply = *std::move(told);
+    if (absl::Status failed = FailureOf(reply); !failed.ok()) return failed;
+    if (reply.servers_size() > 0) return absl::OkStatus();
+    if (is_first) LogInfo("waiting", {{"for", "a worker that names the model"}});
+    if (!sleeper_(kAskAgain)) return absl::CancelledError("stopped");
+  }
+}
+
+absl::StatusOr<v1::FollowReply> Subscription::Tell() {
+  v1::FollowRequest report;
+  {
+    MutexLock lock(mutex_);
+    report = report_;
+  }
+  return coordinator_.Follow(report);
+}
+
+void Subscription::RunReports() {
+  const auto interval = absl::ToChronoNanoseconds(lease_ / 3);
+  for (;;) {
+    v1::FollowRequest report;
+    {
+      MutexLock lock(mutex_);
+      const auto next = std::chrono::steady_clock::now() + interval;
+      while (!is_stopping_ && stopping_.WaitUntil(mutex_, next)) {
+      }
+      if (is_stopping_) return;
+      report = report_;
+    }
+    // Whether the servers are there, pulls find out.
+    (void)coordinator_.FollowOnce(report);
+  }
+}
+
+absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<float> weights) {
+  Parts parts;
+  for (;;) {
+    absl::Status status = Take(weights, parts);
+    if (!status.ok()) return status;
+    const bool is_news = IsNews(parts.headers.front());
+    if (is_news && !parts.has_lagged) break;
+    if (is_news) {
+      MutexLock lock(mutex_);
+      report_.set_lost(report_.lost() + 1);
+      continue;
+    }
+    const absl::StatusOr<bool> is_over = IsOver();
+    if (!is_over.ok()) return is_over.status();
+    if (*is_over) return std::optional<State>();
+  }
+  State state = {.stamp = parts.headers.front().stamp, .label = parts.headers.front().label};
+  for (const WeightsHeader& header : parts.headers) state.versions.push_back(header.version);
+  state.examples = std::ranges::min(parts.headers, {}, &WeightsHeader::examples).examples;
+  held_ = state.versions;
+  const uint64_t newest = Value(parts.newest.front());
+  state.lag = newest - std::min(newest, Value(held_.front()));
+  v1::FollowRequest report;
+  {
+    MutexLock lock(mutex_);
+    report_.set_held_version(Value(held_.front()));
+    report_.set_label(state.label);
+    report_.set_newest_version(newest);
+    report_.set_taken(report_.taken() + 1);
+    report_.set_bytes(report_.bytes() + parts.bytes);
+    const double seconds = absl::ToDoubleSeconds(SteadyNow() - began_);
+    report_.set_bytes_per_second(static_cast<double>(report_.bytes()) / std::max(seconds, 1e-3));
+    report_.set_lag_sum(report_.lag_sum() + state.lag);
+    report_.set_lag_highest(std::max(report_.lag_highest(), state.lag));
+    report = report_;
+  }
+  (void)coordinator_.FollowOnce(report);  // The next one says it again.
+  return std::optional<State>(std::move(state));
+}
+
+/// Tells the lanes of the other shards which state shard 0 answers with.
+class Subscription::Turn {
+ public:
+  /// `stamp`: null if the others have nothing to pull.
+  void Set(const std::optional<Stamp>* stamp) {
+    MutexLock lock(mutex_);
+    if (is_set_) return;
+    is_set_ = true;
+    has_news_ = stamp != nullptr;
+    if (has_news_) stamp_ = *stamp;
+    is_set_now_.NotifyAll();
+  }
+
+  /// Waits for it. Returns whether there is something to pull.
+  bool Await(std::optional<Stamp>& stamp) {
+    MutexLock lock(mutex_);
+    while (!is_set_) is_set_now_.Wait(mutex_);
+    stamp = stamp_;
+    return has_news_;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar is_set_now_;
+  bool is_set_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;
+  std::optional<Stamp> stamp_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::Status Subscription::Take(std::span<float> weights, Parts& parts) {
+  parts.headers.assign(map_.shards(), {});
+  parts.newest.assign(map_.shards(), {});
+  parts.has_lagged = false;
+  Turn turn;
+  Mutex mutex;
+  const absl::Status status = shards_->Run(shards_->all(), [&](ShardClient& shard) {
+    const bool is_first = shard.shard() == ShardId{0};
+    std::optional<Stamp> exact;
+    if (!is_first && !turn.Await(exact)) return absl::OkStatus();
+    const absl::Status pulled = Pull(shard, exact, weights, turn, mutex, parts);
+    if (is_first) turn.Set(nullptr);  // Unless its header has come.
+    return pulled;
+  });
+  // A call of shard 0 that was repeated may have brought a newer state than the others were asked
+  // for.
+  const std::optional<Stamp>& stamp = parts.headers.front().stamp;
+  parts.has_lagged |=
+      stamp.has_value() && std::ranges::any_of(parts.headers, [&](const WeightsHeader& header) {
+        return header.stamp != stamp;
+      });
+  return status;
+}
+
+absl::Status Subscription::Pull(ShardClient& shard, const std::optional<Stamp>& exact,
+                                std::span<float> weights, Turn& turn, Mutex& mutex, Parts& parts) {
+  const size_t number = Value(shard.shard());
+  PullRequest request = {.shard_map = map_.fingerprint(), .exact = exact, .wants_seal = true};
+  if (number == 0) request.min_version = held_.empty() ? first_ : slipstream::Next(held_[0]);
+  if (number > 0 && !held_.empty() && !exact.has_value()) request.min_version = held_[number];
+  const auto on_header = [&](const WeightsHeader& header) {
+    if (number == 0 && IsNews(header)) turn.Set(&header.stamp);
+  };
+  const absl::StatusOr<ShardClient::Pulled> pulled =
+      shard.Pull(request, shard.ArrivalOf(weights, nullptr), on_header);
+  if (absl::IsFailedPrecondition(pulled.status())) {
+    return absl::AbortedError("the servers have another run now; subscribe again (" +
+                              std::string(pulled.status().message()) + ")");
+  }
+  const bool has_lagged = absl::IsOutOfRange(pulled.status());
+  if (!pulled.ok() && !has_lagged) return pulled.status();
+  {
+    MutexLock lock(mutex);
+    parts.has_lagged |= has_lagged;
+    if (has_lagged) return absl::OkStatus();
+    parts.headers[number] = pulled->header;
+    parts.bytes += pulled->bytes;
+    if (!pulled->seal.has_value()) return absl::InternalError("weights came without their seal");
+    parts.newest[number] = pulled->seal->newest;
+  }
+  return CheckTensors(shard, *pulled->seal, weights);
+}
+
+absl::Status Subscription::CheckTensors(const ShardClient& shard, const WeightsSeal& seal,
+                                        std::span<const float> weights) const {
+  const ParameterRange range = shard.range();
+  const std::vector<ParameterRange> tensors = layout_.TensorsWithin(range);
+  if (seal.checksums.size() != tensors.size()) {
+    return absl::InternalError(
+        fmt::format("{} checksums of {} tensors", seal.checksums.size(), tensors.size()));
+  }
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const size_t begin = range.begin + tensors[i].begin;
+    if (ValuesChecksum(weights.subspan(begin, tensors[i].size())) == seal.checksums[i]) continue;
+    const auto after = std::ranges::upper_bound(layout_.tensors(), begin, {}, &Tensor::offset);
+    return absl::DataLossError(fmt::format(
+        "the values of {} that came from the shard at {} are not those that it has; take "
+        "another version, and report this",
+        std::prev(after)->name, shard.address()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Subscription::IsOver() {
+  const absl::StatusOr<v1::FollowReply> told = Tell();
+  // Servers answer with a version that is not newer when none will come any more, and may exit
+  // then.
+  if (absl::IsUnavailable(told.status())) return true;
+  if (!told.ok()) return told.status();
+  if (absl::Status failed = FailureOf(*told); !failed.ok()) return failed;
+  if (told->phase() == v1::FINISHED) return true;
+  if (!sleeper_(kAskAgain)) return absl::CancelledError("stopped");
+  return false;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,95 @@
+#ifndef SLIPSTREAM_WORKER_PYTHON_BINDINGS_H_
+#define SLIPSTREAM_WORKER_PYTHON_BINDINGS_H_
+
+#include <pybind11/pybind11.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rpc/secure_credentials.h"
+#include "common/security/credential_files.h"
+#include "worker/python/operations.h"
+
+/// What the classes of the extension module have in common.
+
+namespace slipstream {
+
+namespace py = pybind11;
+
+/// A failure, to be raised as the exception of its code.
+class Failure : public std::exception {
+ public:
+  explicit Failure(const absl::Status& status)
+      : code_(absl::StatusCodeToString(status.code())), message_(status.message()) {}
+
+  const char* what() const noexcept override { return message_.c_str(); }
+  const std::string& code() const { return code_; }
+
+ private:
+  std::string code_;
+  std::string message_;
+};
+
+inline void Check(const absl::Status& status) {
+  if (!status.ok()) throw Failure(status);
+}
+
+/// Returns the credentials of a process with these files, by name: ca, certificate, key, token.
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
+    const std::map<std::string, std::string>& files, CertifiedRole role,
+    std::optional<uint32_t> number);
+
+/// Fails in a process that was forked from `process`, where the threads are that do the work.
+void CheckProcess(pid_t process);
+
+/// An operation and what it returns. The value is made when it is asked for, by a thread that holds
+/// the interpreter's lock.
+class PendingResult {
+ public:
+  PendingResult(std::shared_ptr<Operation> operation, std::function<py::object()> value)
+      : operation_(std::move(operation)), value_(std::move(value)) {}
+
+  bool Wait(double seconds) {
+    CheckProcess(process_);
+    if (operation_->is_over()) return true;
+    const py::gil_scoped_release release;
+    return operation_->Wait(absl::Seconds(seconds));
+  }
+
+  py::object Value() {
+    Check(operation_->status());
+    return value_();
+  }
+
+ private:
+  const pid_t process_ = getpid();
+  const std::shared_ptr<Operation> operation_;
+  const std::function<py::object()> value_;
+};
+
+inline py::object None() { return py::none(); }
+
+/// Memory of a session, or of its own, as an object with Python's buffer protocol.
+struct Arena {
+  std::span<float> values;
+  std::shared_ptr<std::vector<float>> owned = nullptr;
+};
+
+/// Adds the class Reader, a subscription to a run's versions.
+void DefineReader(py::module_& module);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_PYTHON_BINDINGS_H_

@@ -1,0 +1,142 @@
+// The class Reader of the extension module: a subscription to a run's versions.
+
+#include <pybind11/stl.h>
+
+#include <algorithm>
+#include <new>
+
+#include "worker/client/subscription.h"
+#include "worker/python/bindings.h"
+#include "worker/training/interruption.h"
+
+namespace slipstream {
+namespace {
+
+/// A reader. Its calls return at once, and a thread of its own does what they ask for, in order.
+class Reader {
+ public:
+  // NOLINTNEXTLINE(bugprone-exception-escape): pybind11 throws where the interpreter is broken.
+  ~Reader() {
+    if (getpid() != process_) {
+      // The threads that would have to end are not in this process.
+      (void)operations_.release();
+      (void)new (std::nothrow) std::shared_ptr<State>(state_);
+      return;
+    }
+    const py::gil_scoped_release release;
+    state_->interruption.Stop();
+    operations_.reset();
+    state_->subscription.reset();
+  }
+
+  PendingResult Connect(const std::string& coordinator, const std::string& name,
+                        std::optional<uint64_t> lag_max,
+                        const std::map<std::string, std::string>& files) {
+    auto credentials = CredentialsOf(files, CertifiedRole::kOperator, std::nullopt);
+    Check(credentials.status());
+    Subscription::Options options = {
+        .coordinator = coordinator, .name = name, .lag_max = lag_max, .credentials = *credentials};
+    return Begin(
+        [options](State& state) {
+          Interruption& interruption = state.interruption;
+          state.subscription = std::make_unique<Subscription>(
+              options, [&interruption](absl::Duration wait) { return interruption.Sleep(wait); },
+              interruption.cancel_switch());
+          return state.subscription->Connect();
+        },
+        [state = state_] {
+          std::vector<std::pair<std::string, std::vector<uint64_t>>> tensors;
+          for (const Tensor& tensor : state->subscription->layout().tensors()) {
+            tensors.emplace_back(tensor.name, tensor.shape);
+          }
+          return py::object(py::cast(tensors));
+        });
+  }
+
+  /// Waits for the next state. Returns None at the end, else a tuple.
+  PendingResult Next() {
+    auto found = std::make_shared<std::optional<Subscription::State>>();
+    auto memory = std::make_shared<Memory>();
+    const auto value = [found, memory]() -> py::object {
+      if (!found->has_value()) return py::none();
+      const Subscription::State& next = **found;
+      std::vector<uint64_t> versions;
+      for (const Version version : next.versions) versions.push_back(Value(version));
+      py::object stamp = py::none();
+      if (next.stamp.has_value()) {
+        stamp = py::make_tuple(Value(next.stamp->publisher), next.stamp->number);
+      }
+      return py::make_tuple(versions, stamp, next.label, next.lag, next.examples,
+                            Arena{**memory, *memory});
+    };
+    return Begin(
+        [found, memory](State& state) {
+          *memory = state.TakeMemory();
+          absl::StatusOr<std::optional<Subscription::State>> next =
+              state.subscription->Next(**memory);
+          if (!next.ok()) return next.status();
+          *found = *std::move(next);
+          return absl::OkStatus();
+        },
+        value);
+  }
+
+  void Close() {
+    CheckProcess(process_);
+    const py::gil_scoped_release release;
+    state_->interruption.Stop();
+    const auto left = operations_->Begin([state = state_] {
+      state->subscription.reset();
+      return absl::OkStatus();
+    });
+    left->Wait(absl::Seconds(30));
+  }
+
+ private:
+  using Memory = std::shared_ptr<std::vector<float>>;
+
+  struct State {
+    /// Returns memory for a model that Python has let go of, or new one: fresh pages cost more than
+    /// filling them.
+    Memory TakeMemory() {
+      const auto is_free = [](const Memory& memory) { return memory.use_count() == 1; };
+      const auto found = std::ranges::find_if(memories, is_free);
+      if (found != memories.end()) return *found;
+      if (memories.size() >= kMemoriesMax) memories.erase(memories.begin());
+      memories.push_back(std::make_shared<std::vector<float>>(subscription->layout().parameters()));
+      return memories.back();
+    }
+
+    static constexpr size_t kMemoriesMax = 2;
+    Interruption interruption;
+    std::unique_ptr<Subscription> subscription;
+    std::vector<Memory> memories;
+  };
+
+  PendingResult Begin(const std::function<absl::Status(State&)>& work,
+                      std::function<py::object()> value = None) {
+    CheckProcess(process_);
+    return {operations_->Begin([state = state_, work] {
+              const bool is_closed =
+                  state->interruption.interrupted() && state->subscription == nullptr;
+              return is_closed ? absl::CancelledError("closed") : work(*state);
+            }),
+            std::move(value)};
+  }
+
+  const pid_t process_ = getpid();
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::unique_ptr<Operations> operations_ = std::make_unique<Operations>();
+};
+
+}  // namespace
+
+void DefineReader(py::module_& module) {
+  py::class_<Reader>(module, "Reader")
+      .def(py::init<>())
+      .def("connect", &Reader::Connect)
+      .def("next", &Reader::Next)
+      .def("close", &Reader::Close);
+}
+
+}  // namespace slipstream

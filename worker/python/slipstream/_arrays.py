@@ -1,0 +1,58 @@
+"""Arrays of 32-bit floats: numpy's, PyTorch's, or any with the buffer protocol."""
+from __future__ import annotations
+
+from typing import Any, Sequence
+
+from . import _core
+from ._errors import Refused
+
+try:
+    import numpy
+except ImportError:
+    numpy = None  # type: ignore[assignment]
+
+__all__ = ["copy", "memoryview_of", "numpy", "size_of", "views_of"]
+
+
+def views_of(memory: _core.Arena, tensors: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
+    """Returns views of the memory, in which these tensors lie one after another."""
+    views: dict[str, Any] = {}
+    begin = 0
+    buffer: Any = memory
+    flat: Any = memoryview(buffer) if numpy is None else numpy.asarray(buffer)
+    for name, shape in tensors:
+        count = size_of(shape)
+        part = flat[begin:begin + count]
+        if numpy is None:
+            views[name] = part.cast("B").cast("f", shape) if shape else part
+        else:
+            views[name] = part.reshape(shape)
+        begin += count
+    return views
+
+
+def memoryview_of(values: Any) -> memoryview:
+    """Returns a view of an array's values."""
+    return memoryview(values.detach().numpy() if hasattr(values, "detach") else values)
+
+
+def size_of(shape: Sequence[int]) -> int:
+    count = 1
+    for size in shape:
+        count *= size
+    return count
+
+
+def copy(source: Any, target: Any, name: str) -> None:
+    """Copies float32 values between arrays, or objects with the buffer protocol."""
+    if hasattr(source, "detach"):
+        source = source.detach().cpu().numpy()
+    if hasattr(target, "detach"):
+        target = target.detach().numpy()
+    view, into = memoryview(source), memoryview(target)
+    if view.format not in ("f", "<f", "=f") or view.nbytes != into.nbytes:
+        raise Refused(f"{name}: {into.nbytes // 4} values of float32 are expected, not "
+                      f"{view.nbytes // max(1, view.itemsize)} of format {view.format}")
+    if into.readonly:
+        raise Refused(f"{name} can only be read, and takes the run's weights")
+    into.cast("B")[:] = view.cast("B") if view.c_contiguous else memoryview(view.tobytes())
