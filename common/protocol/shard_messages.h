@@ -252,7 +252,20 @@ struct PullRequest {
   /// Whether the last message is to have the seal of the weights.
   bool wants_seal = false;
 
+  /// In a pull that does not train: the version whose values the reader has.
+  std::optional<Version> held;
+
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
+};
+
+/// What has changed in some of a shard's values since a version that the reader holds.
+struct ValueChanges {
+  /// They are of the values [offset, offset + count) of the shard.
+  uint64_t offset = 0;
+  uint64_t count = 0;
+  std::string blocks;  // See common/kernels/value_changes.h.
+
+  friend bool operator==(const ValueChanges&, const ValueChanges&) = default;
 };
 
 /// The facts that come behind pulled weights.
@@ -306,6 +319,9 @@ struct WeightsHeader {
   // versions do not belong together. The publisher's label of it; 0 if nothing was published.
   std::optional<Stamp> stamp;
   uint64_t label = 0;
+
+  /// The kept version that the reader has the values of; not on the wire.
+  std::optional<Version> base;
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };

@@ -92,6 +92,18 @@ grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, 
   return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
 }
 
+grpc::ByteBuffer EncodeChangesChunk(const std::optional<WeightsHeader>& header,
+                                    const ValueChanges& changes,
+                                    const std::optional<WeightsSeal>& seal) {
+  v1::WeightsChunk message;
+  if (header) *message.mutable_header() = ToWire(*header);
+  if (seal) *message.mutable_seal() = ToWire(*seal);
+  message.set_offset(changes.offset);
+  message.mutable_changes()->set_count(changes.count);
+  message.mutable_changes()->set_blocks(changes.blocks);
+  return EncodeWithValues(message, {});
+}
+
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values) {
   v1::InitializeRequest message;
@@ -149,7 +161,13 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message) {
   v1::WeightsChunk wire;
   absl::StatusOr<WeightsChunk> chunk = DecodeChunk<v1::WeightsChunk, WeightsChunk>(message, wire);
-  if (chunk.ok() && wire.has_seal()) chunk->seal = FromWire(wire.seal());
+  if (!chunk.ok()) return chunk;
+  if (wire.has_seal()) chunk->seal = FromWire(wire.seal());
+  if (!wire.has_changes()) return chunk;
+  if (chunk->values.count() > 0) return absl::InvalidArgumentError("changes: values came as well");
+  chunk->changes = {.offset = wire.offset(),
+                    .count = wire.changes().count(),
+                    .blocks = std::move(*wire.mutable_changes()->mutable_blocks())};
   return chunk;
 }
 

@@ -33,6 +33,7 @@ struct WeightsChunk {
   std::optional<WeightsHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
+  std::optional<ValueChanges> changes;
   std::optional<WeightsSeal> seal;
 };
 
@@ -69,6 +70,9 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding = Encoding::kFp32,
                                     const std::optional<WeightsSeal>& seal = std::nullopt);
+grpc::ByteBuffer EncodeChangesChunk(const std::optional<WeightsHeader>& header,
+                                    const ValueChanges& changes,
+                                    const std::optional<WeightsSeal>& seal);
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values);
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,

@@ -120,6 +120,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   wire.set_weights_encoding(ToWire(request.weights_encoding));
   if (request.exact) *wire.mutable_exact() = ToWire(*request.exact);
   wire.set_wants_seal(request.wants_seal);
+  if (request.held) wire.set_held_version(Value(*request.held));
   return wire;
 }
 
@@ -280,6 +281,10 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   }
   if (wire.has_exact()) request.exact = FromWire(wire.exact());
   request.wants_seal = wire.wants_seal();
+  if (wire.has_held_version() && wire.trains()) {
+    return absl::InvalidArgumentError("held_version: a pull that trains takes whole weights");
+  }
+  if (wire.has_held_version()) request.held = Version{wire.held_version()};
   return request;
 }
 

@@ -28,6 +28,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       start_timeout_(spec.cluster.start_timeout),
       is_measured_(spec.evaluation.by == EvaluationSpec::By::kWorkers),
       exits_after_(spec.run.after == RunControlSpec::After::kExit),
+      has_one_publisher_(RowOf(spec.worker.algorithm).pushes == PushKind::kValues),
       addresses_(spec.cluster.servers),
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
@@ -100,8 +101,14 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
     // The answer names the servers' actual addresses, so the worker has to wait for the servers.
     return absl::UnavailableError("waiting for the servers of " + servers_.Missing(addresses_));
   }
-  const absl::StatusOr<Membership::Registration> made =
-      membership_.Register(applicant, now, servers_.MembersMax());
+  const uint32_t members_max = servers_.MembersMax();
+  const absl::StatusOr<Membership::Registration> made = membership_.Register(
+      applicant, now, has_one_publisher_ ? std::min(members_max, 1u) : members_max);
+  if (absl::IsResourceExhausted(made.status()) && has_one_publisher_ && members_max > 0) {
+    return absl::ResourceExhaustedError(
+        "a run has one publisher, and it is there: wait until it has left, or until its lease is "
+        "over");
+  }
   if (!made.ok()) return made.status();
   if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);

@@ -258,6 +258,7 @@ class Coordinator {
   const absl::Duration start_timeout_;
   const bool is_measured_;  // Workers measure the weights, at least the final ones.
   const bool exits_after_;
+  const bool has_one_publisher_;              // The weights of several would take turns.
   const std::vector<std::string> addresses_;  // The servers' addresses in the settings.
 
   Membership membership_;

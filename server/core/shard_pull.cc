@@ -58,6 +58,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
                          .exact = request.trains ? std::nullopt : request.exact,
                          .condition = {.version = request.min_version},
                          .wants_weights = true,
+                         .held = request.held,
                          .slot = request.slot,
                          .is_pull = true,
                          .reader = ReaderOf(request)};
@@ -221,7 +222,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
   answer.weights = {.version = version,
                     .count = state_.plan->count,
                     .work = work,
-                    .unchanged = call.held == version,
+                    .unchanged = !call.is_pull && call.held == version,
                     .life = state_.life,
                     .stage = state_.stage};
   if (call.is_pull && !call.trainer.has_value()) {
@@ -229,6 +230,8 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
     answer.weights->examples = record.examples;
     answer.weights->stamp = record.stamp;
     answer.weights->label = record.label;
+    const bool is_base = call.held >= oldest_kept() && call.held <= version;
+    if (is_base) answer.weights->base = call.held;
   }
   if (!call.trainer.has_value()) return answer;
   // A worker that has left meanwhile is still answered, but has no record any more.

@@ -29,8 +29,22 @@ ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encod
       encoding_(encoding),
       shared_(shared) {}
 
+std::optional<WeightsSeal> ChunkedAnswer::SealNow() const {
+  if (seal_ == nullptr || !is_finished_ || !has_values()) return std::nullopt;
+  return seal_(*answer_.weights);
+}
+
+grpc::ByteBuffer ChunkedAnswer::NextChanges() {
+  std::optional<WeightsHeader> header;
+  if (changes_sent_ == 0) header = answer_.weights->header;
+  const ValueChanges& part = changes_->at(changes_sent_++);
+  is_finished_ = changes_sent_ == changes_->size();
+  return EncodeChangesChunk(header, part, SealNow());
+}
+
 std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
   if (is_finished_) return std::nullopt;
+  if (changes_ != nullptr) return NextChanges();
   if (shared_.has_value()) {
     is_finished_ = true;
     return EncodeExchangeChunk(answer_.push, answer_.weights->header, *shared_);
@@ -55,9 +69,7 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
     is_finished_ = true;
   }
   if (form_ == Form::kWeights) {
-    std::optional<WeightsSeal> seal;
-    if (seal_ != nullptr && is_finished_ && has_values()) seal = seal_(*answer_.weights);
-    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_, seal);
+    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_, SealNow());
   }
   return EncodeExchangeChunk(is_first ? answer_.push : std::nullopt, header, offset,
                              std::move(lent), encoding_);

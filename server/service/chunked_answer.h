@@ -33,6 +33,9 @@ class ChunkedAnswer {
   /// Has the last message of pulled weights carry the seal that `seal` returns then.
   void SealBy(std::function<WeightsSeal(const ServedWeights&)> seal) { seal_ = std::move(seal); }
 
+  /// Has these changes sent in place of the values.
+  void SendChanges(VersionChanges::Parts changes) { changes_ = std::move(changes); }
+
   /// Returns the next message; nothing after the last one.
   std::optional<grpc::ByteBuffer> Next();
 
@@ -50,12 +53,19 @@ class ChunkedAnswer {
   static size_t AwaitedBytesMax(size_t chunk_bytes);
 
  private:
+  grpc::ByteBuffer NextChanges();
+
+  /// Returns the seal for the last message of pulled weights, if there is to be one.
+  std::optional<WeightsSeal> SealNow() const;
+
   Form form_;
   Answer answer_;
   size_t chunk_values_;
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
   std::function<WeightsSeal(const ServedWeights&)> seal_;  // May be null.
+  VersionChanges::Parts changes_;                          // Null if values are sent.
+  size_t changes_sent_ = 0;
   uint64_t sent_ = 0;
   size_t borrowed_bytes_ = 0;  // The bytes that the last message borrows.
   bool is_finished_ = false;

@@ -265,8 +265,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext
     reply->set_phase(ToWire(coordinator_.phase()));
     reply->set_failure(coordinator_.failure());
     reply->set_newest_version(Value(coordinator_.readers().newest()));
-    const bool is_published =
-        RowOf(options_.spec.worker.algorithm).pushes == PushKind::kValues;
+    const bool is_published = RowOf(options_.spec.worker.algorithm).pushes == PushKind::kValues;
     reply->set_first_version(is_published ? 1 : 0);
     const std::optional<ModelOrders>& model = coordinator_.orders().model;
     if (!request->wants_model() || !model.has_value()) return absl::OkStatus();

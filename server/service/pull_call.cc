@@ -24,6 +24,15 @@ absl::Duration TimeOfSlowReader(size_t bytes) {
   return absl::Seconds(30) + absl::Seconds(static_cast<double>(bytes) / kBytesPerSecond);
 }
 
+/// Returns the changes from the version that the reader holds; null if the values are to be sent.
+/// The answer lets go of that version.
+VersionChanges::Parts ChangesFor(Answer& answer) {
+  if (!answer.weights.has_value() || answer.weights->base == nullptr) return nullptr;
+  const Weights base = std::exchange(answer.weights->base, nullptr);
+  return answer.weights->changes->From(*answer.weights->header.base, base->values(),
+                                       answer.weights->weights->values());
+}
+
 }  // namespace
 
 PullCall::PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
@@ -67,8 +76,10 @@ void PullCall::OnAnswer(Answer answer) {
   if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
     transfer_.EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
   }
-  engine_.CountPulled(answer, encoding_);
+  const VersionChanges::Parts changes = ChangesFor(answer);
+  engine_.CountPulled(answer, encoding_, changes);
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
+  answer_->SendChanges(changes);
   if (wants_seal_) {
     answer_->SealBy([this](const ServedWeights& weights) { return engine_.SealOf(weights); });
   }

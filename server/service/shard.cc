@@ -168,8 +168,14 @@ Delivery Shard::Deliver(ShardAnswer answer) {
     const Kept& kept = kept_.at(answer.weights->version);
     PS_CHECK(kept.weights->values().size() == answer.weights->count);
     const bool is_sent = !answer.weights->unchanged;
-    given.weights = ServedWeights{*answer.weights, is_sent ? kept.weights : nullptr,
-                                  given.push.has_value() ? nullptr : kept.checksums};
+    given.weights = ServedWeights{*answer.weights, is_sent ? kept.weights : nullptr};
+    if (!given.push.has_value()) {
+      given.weights->checksums = kept.checksums;
+      given.weights->changes = kept.changes;
+    }
+    if (answer.weights->base.has_value()) {
+      given.weights->base = kept_.at(*answer.weights->base).weights;
+    }
     if (keeps_bases_ && answer.trainer.has_value()) {
       bases_[answer.weights->version] = kept.weights;
     }
@@ -198,7 +204,8 @@ ShardResult Shard::FinishJob(Job job) {
   machine_.ReleaseBytes(job.bytes_);
   if (!job.made_.has_value()) return {};
   const Version version = job.version_.value_or(Version{});
-  kept_[version] = {*std::move(job.made_), training_state_->NewChecksums()};
+  kept_[version] = {*std::move(job.made_), training_state_->NewChecksums(),
+                    std::make_shared<VersionChanges>()};
   ShardOutput output = job.version_.has_value() ? machine_.OnPublished(version)
                                                 : machine_.OnInitialized(job.job_.grant);
   kept_.erase(kept_.begin(), kept_.lower_bound(machine_.oldest_kept()));

@@ -26,6 +26,7 @@
 #include "server/service/tensor_checksums.h"
 #include "server/service/training_state.h"
 #include "server/service/update_draft.h"
+#include "server/service/version_changes.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -41,8 +42,11 @@ struct ServedWeights {
   /// says that the reader has them.
   Weights weights;
 
-  /// For the seal of pulled weights; null for other answers.
+  // For pulled weights; null for other answers: what makes their seal, and what makes the changes
+  // from the version that the reader holds, if that is kept.
   std::shared_ptr<TensorChecksums> checksums;
+  std::shared_ptr<VersionChanges> changes;
+  Weights base;
 };
 
 /// The answer to a call.
@@ -212,6 +216,7 @@ class Shard {
   struct Kept {
     Weights weights;
     std::shared_ptr<TensorChecksums> checksums;
+    std::shared_ptr<VersionChanges> changes;
   };
   std::map<Version, Kept> kept_;  // The newest published version is the last.
 

@@ -130,10 +130,16 @@ v1::ShardStatus ShardEngine::Report() {
   return status;
 }
 
-void ShardEngine::CountPulled(const Answer& answer, Encoding encoding) {
+void ShardEngine::CountPulled(const Answer& answer, Encoding encoding,
+                              const VersionChanges::Parts& changes) {
   if (!answer.weights.has_value() || answer.weights->weights == nullptr) return;
   const uint64_t values = answer.weights->weights->values().size();
-  value_counts_.OnPulled(values, EncodedBytes(encoding, values));
+  uint64_t bytes = EncodedBytes(encoding, values);
+  if (changes != nullptr) {
+    bytes = 0;
+    for (const ValueChanges& part : *changes) bytes += part.blocks.size();
+  }
+  value_counts_.OnPulled(values, bytes);
 }
 
 std::string ShardEngine::FinishPushLog() {

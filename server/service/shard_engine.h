@@ -137,9 +137,10 @@ class ShardEngine {
   /// Makes new versions, from now on, where processes of this machine can read them.
   void ShareVersions();
 
-  /// Counts the values of a push, or of an answer that is sent in this encoding.
+  /// Counts the values of a push, or of an answer that is sent in this encoding, or by changes.
   void CountPushed(uint64_t values, uint64_t bytes) { value_counts_.OnPushed(values, bytes); }
-  void CountPulled(const Answer& answer, Encoding encoding);
+  void CountPulled(const Answer& answer, Encoding encoding,
+                   const VersionChanges::Parts& changes = nullptr);
 
   absl::Time now() const { return options_.now(); }
 

@@ -149,7 +149,7 @@ class SlipstreamWorker final : public Worker {
         {.identity = kWorker, .shard_map = map_, .trains = true, .sequence = sequence_},
         WeightsArrival(weights));
     Require(pulled.ok(), "pull: " + std::string(pulled.status().message()));
-    base_ = pulled->version;
+    base_ = pulled->header.version;
   }
 
   void Step(std::span<const float> gradient, std::span<float> weights) override {

@@ -1,6 +1,7 @@
 """Publishing and subscribing with the Python package, on live servers."""
 import array
 import asyncio
+import importlib.util
 import os
 import pathlib
 import random
@@ -116,6 +117,74 @@ class PythonReadersTest(unittest.TestCase):
         taken = next(reader)
         self.assertEqual((held.version, taken.version, taken.lag), (1, 6, 0))
         cluster.wait_until(lambda: int(readers_of(live)[0].lag) == 0, "no lag")
+
+    def test_few_changes_are_sent_as_such(self):
+        live = self.servers()
+        run = self.publisher(live)
+        seed = int(os.environ.get("SEED", "11"))
+        print("SEED", seed, flush=True)
+        chance = random.Random(seed)
+        count = 400_000
+        values = array.array("f", [chance.random() for _ in range(count)])
+        whole = 4 * count
+
+        def publish(version, changed):
+            for place in chance.sample(range(count), changed):
+                values[place] += 1
+            run.publish({"values": values}, version=version).result()
+
+        def bytes_of_reader():
+            return int(await_value(lambda: [r for r in readers_of(live) if int(r.label) == held.version],
+                                   "the reader's figures")[0].bytes)
+
+        publish(1, 0)
+        reader = self.reader(live)
+        held = next(reader)
+        before = bytes_of_reader()
+        self.assertEqual(before, whole)
+        for version, changed in ((2, count // 100), (3, 0), (4, count)):
+            with self.subTest(changed=changed):
+                publish(version, changed)
+                held = next(reader)
+                self.assertEqual((held.version, held.lag), (version, 0))
+                self.assertEqual(held.tensors["values"].tolist(), values.tolist())
+                sent, before = bytes_of_reader() - before, bytes_of_reader()
+                print(f"{changed} of {count} values changed: {sent} bytes, of {whole}", flush=True)
+                if changed < count:
+                    self.assertLessEqual(sent, 0.025 * whole)
+                else:
+                    self.assertEqual(sent, whole)
+
+        # A program that writes to what it was given still gets what was published.
+        held.tensors["values"][7] = -1
+        publish(5, 10)
+        held = next(reader)
+        self.assertEqual(held.tensors["values"].tolist(), values.tolist())
+
+    @unittest.skipIf(importlib.util.find_spec("torch") is None, "PyTorch is not installed")
+    def test_a_module_is_published_and_loaded(self):
+        import torch
+        torch.manual_seed(3)
+        live = self.servers()
+        run = self.publisher(live)
+        module = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30),
+                                     torch.nn.Linear(30, 2, bias=False)).to(torch.bfloat16)
+        with torch.no_grad():
+            module(torch.randn(8, 20, dtype=torch.bfloat16))
+        copy = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30),
+                                   torch.nn.Linear(30, 2, bias=False)).to(torch.bfloat16)
+        run.publish(module, version=1).result()
+        reader = self.reader(live)
+        copy.load_state_dict(next(reader).tensors)
+        with torch.no_grad():
+            module[0].weight[3, 4] += 1
+        run.publish(module.state_dict(), version=2).result()
+        copy.load_state_dict(next(reader).tensors)
+        for (name, mine), other in zip(module.state_dict().items(), copy.state_dict().values()):
+            self.assertTrue(torch.equal(mine, other), name)
+        with self.assertRaisesRegex(slipstream.Refused, "float32 cannot hold all its values"):
+            run.publish({name: values.double() + 1e-12
+                         for name, values in module.state_dict().items()}, version=3)
 
     def test_no_reader_sees_a_mixture(self):
         live = self.servers()

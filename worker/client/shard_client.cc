@@ -148,9 +148,13 @@ absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weight
     }
     if (chunk->header.has_value() && on_header != nullptr) on_header(*chunk->header);
     const absl::Status status =
-        weights.Take(chunk->header, chunk->offset, chunk->values.segments());
+        chunk->changes.has_value()
+            ? weights.TakeChanges(chunk->header, *chunk->changes)
+            : weights.Take(chunk->header, chunk->offset, chunk->values.segments());
     if (!status.ok()) return status;
-    pulled.bytes += EncodedBytes(request.weights_encoding, chunk->values.count());
+    pulled.bytes += chunk->changes.has_value()
+                        ? chunk->changes->blocks.size()
+                        : EncodedBytes(request.weights_encoding, chunk->values.count());
     pulled.seal = chunk->seal;
   }
   return call.Finish(options_.AnswerDeadline());

@@ -69,6 +69,9 @@ class ShardClient {
   /// model. `listener` may be null.
   WeightsArrival ArrivalOf(std::span<float> weights, WeightsListener* listener) const;
 
+  /// Returns whether the shard is reached by its local socket, once a call has been made.
+  bool is_local() const { return channel_.is_local(); }
+
   ShardId shard() const { return place_.shard; }
   const std::string& address() const { return place_.address; }
   ParameterRange range() const { return place_.range; }

@@ -21,6 +21,15 @@ namespace {
 
 constexpr absl::Duration kAskAgain = absl::Milliseconds(200);
 
+// Servers bound the calls of connections that are no member's, see server/listen/connections.h. A
+// reader stays below these bounds. Where servers are on its machine, it reaches shards without
+// them.
+constexpr absl::Duration kReportsApart = absl::Milliseconds(200);
+constexpr absl::Duration kPullsApart = absl::Milliseconds(100);
+
+/// A reader that has lost so many states one after another asks whether the run is over.
+constexpr int kLostInARow = 3;
+
 /// Returns the end of the run as a failure, if it failed.
 absl::Status FailureOf(const v1::FollowReply& reply) {
   if (reply.phase() != v1::FAILED) return absl::OkStatus();
@@ -47,7 +56,7 @@ Subscription::~Subscription() {
     is_stopping_ = true;
     report_.set_leaves(true);
   }
-  stopping_.NotifyAll();
+  changed_.NotifyAll();
   if (!reports_.joinable()) return;
   reports_.join();
   MutexLock lock(mutex_);
@@ -113,33 +122,54 @@ absl::StatusOr<v1::FollowReply> Subscription::Tell() {
 
 void Subscription::RunReports() {
   const auto interval = absl::ToChronoNanoseconds(lease_ / 3);
-  for (;;) {
+  const auto pause = absl::ToChronoNanoseconds(kReportsApart);
+  for (auto last = std::chrono::steady_clock::now();;) {
     v1::FollowRequest report;
     {
       MutexLock lock(mutex_);
-      const auto next = std::chrono::steady_clock::now() + interval;
-      while (!is_stopping_ && stopping_.WaitUntil(mutex_, next)) {
+      while (!is_stopping_ && !has_news_ && changed_.WaitUntil(mutex_, last + interval)) {
+      }
+      while (!is_stopping_ && changed_.WaitUntil(mutex_, last + pause)) {
       }
       if (is_stopping_) return;
+      has_news_ = false;
       report = report_;
     }
     // Whether the servers are there, pulls find out.
     (void)coordinator_.FollowOnce(report);
+    last = std::chrono::steady_clock::now();
   }
 }
 
-absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<float> weights) {
+absl::Status Subscription::AwaitTurn() {
+  const absl::Duration wait = next_pull_ - SteadyNow();
+  if (wait > absl::ZeroDuration() && !sleeper_(wait)) return absl::CancelledError("stopped");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<float> weights,
+                                                                      std::span<const float> held) {
+  Memory memory = {weights, held_.empty() ? std::span<const float>() : held};
   Parts parts;
-  for (;;) {
-    absl::Status status = Take(weights, parts);
+  for (int lost = 1;; ++lost) {
+    if (absl::Status turn = AwaitTurn(); !turn.ok()) return turn;
+    absl::Status status = Take(memory, parts);
+    if (!parts.are_local) next_pull_ = SteadyNow() + kPullsApart;
+    if (status.ok()) status = parts.mismatch;
+    if (absl::IsDataLoss(status) && !memory.held.empty()) {
+      LogWarning("the values of the last state were changed, so that the next is read whole");
+      memory.held = {};
+      continue;
+    }
     if (!status.ok()) return status;
     const bool is_news = IsNews(parts.headers.front());
     if (is_news && !parts.has_lagged) break;
     if (is_news) {
       MutexLock lock(mutex_);
       report_.set_lost(report_.lost() + 1);
-      continue;
     }
+    // A state may never be whole: its publisher died before all shards had it.
+    if (is_news && lost % kLostInARow > 0) continue;
     const absl::StatusOr<bool> is_over = IsOver();
     if (!is_over.ok()) return is_over.status();
     if (*is_over) return std::optional<State>();
@@ -150,7 +180,6 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
   held_ = state.versions;
   const uint64_t newest = Value(parts.newest.front());
   state.lag = newest - std::min(newest, Value(held_.front()));
-  v1::FollowRequest report;
   {
     MutexLock lock(mutex_);
     report_.set_held_version(Value(held_.front()));
@@ -162,9 +191,9 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
     report_.set_bytes_per_second(static_cast<double>(report_.bytes()) / std::max(seconds, 1e-3));
     report_.set_lag_sum(report_.lag_sum() + state.lag);
     report_.set_lag_highest(std::max(report_.lag_highest(), state.lag));
-    report = report_;
+    has_news_ = true;
   }
-  (void)coordinator_.FollowOnce(report);  // The next one says it again.
+  changed_.NotifyAll();
   return std::optional<State>(std::move(state));
 }
 
@@ -197,17 +226,19 @@ class Subscription::Turn {
   std::optional<Stamp> stamp_ ABSL_GUARDED_BY(mutex_);
 };
 
-absl::Status Subscription::Take(std::span<float> weights, Parts& parts) {
+absl::Status Subscription::Take(const Memory& memory, Parts& parts) {
   parts.headers.assign(map_.shards(), {});
   parts.newest.assign(map_.shards(), {});
   parts.has_lagged = false;
+  parts.are_local = true;
+  parts.mismatch = absl::OkStatus();
   Turn turn;
   Mutex mutex;
   const absl::Status status = shards_->Run(shards_->all(), [&](ShardClient& shard) {
     const bool is_first = shard.shard() == ShardId{0};
     std::optional<Stamp> exact;
     if (!is_first && !turn.Await(exact)) return absl::OkStatus();
-    const absl::Status pulled = Pull(shard, exact, weights, turn, mutex, parts);
+    const absl::Status pulled = Pull(shard, exact, memory, turn, mutex, parts);
     if (is_first) turn.Set(nullptr);  // Unless its header has come.
     return pulled;
   });
@@ -222,16 +253,21 @@ absl::Status Subscription::Take(std::span<float> weights, Parts& parts) {
 }
 
 absl::Status Subscription::Pull(ShardClient& shard, const std::optional<Stamp>& exact,
-                                std::span<float> weights, Turn& turn, Mutex& mutex, Parts& parts) {
+                                const Memory& memory, Turn& turn, Mutex& mutex, Parts& parts) {
   const size_t number = Value(shard.shard());
   PullRequest request = {.shard_map = map_.fingerprint(), .exact = exact, .wants_seal = true};
   if (number == 0) request.min_version = held_.empty() ? first_ : slipstream::Next(held_[0]);
   if (number > 0 && !held_.empty() && !exact.has_value()) request.min_version = held_[number];
+  WeightsArrival arrival = shard.ArrivalOf(memory.weights, nullptr);
+  if (!memory.held.empty()) {
+    request.held = held_[number];
+    arrival.ApplyChangesTo(memory.held.subspan(shard.range().begin, shard.range().size()));
+  }
   const auto on_header = [&](const WeightsHeader& header) {
     if (number == 0 && IsNews(header)) turn.Set(&header.stamp);
   };
   const absl::StatusOr<ShardClient::Pulled> pulled =
-      shard.Pull(request, shard.ArrivalOf(weights, nullptr), on_header);
+      shard.Pull(request, std::move(arrival), on_header);
   if (absl::IsFailedPrecondition(pulled.status())) {
     return absl::AbortedError("the servers have another run now; subscribe again (" +
                               std::string(pulled.status().message()) + ")");
@@ -241,13 +277,17 @@ absl::Status Subscription::Pull(ShardClient& shard, const std::optional<Stamp>& 
   {
     MutexLock lock(mutex);
     parts.has_lagged |= has_lagged;
+    parts.are_local &= shard.is_local();
     if (has_lagged) return absl::OkStatus();
     parts.headers[number] = pulled->header;
     parts.bytes += pulled->bytes;
     if (!pulled->seal.has_value()) return absl::InternalError("weights came without their seal");
     parts.newest[number] = pulled->seal->newest;
   }
-  return CheckTensors(shard, *pulled->seal, weights);
+  const absl::Status intact = CheckTensors(shard, *pulled->seal, memory.weights);
+  MutexLock lock(mutex);
+  if (!intact.ok()) parts.mismatch = intact;  // A failure would end all further calls.
+  return absl::OkStatus();
 }
 
 absl::Status Subscription::CheckTensors(const ShardClient& shard, const WeightsSeal& seal,

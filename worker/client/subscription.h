@@ -90,7 +90,11 @@ class Subscription {
   /// `weights`, which holds all values in the layout's order. Returns nothing once the run is over
   /// and there is no newer one. What was in `weights` is lost. Fails as Connect does; with
   /// DATA_LOSS if values are not those of the shards, naming the tensor.
-  absl::StatusOr<std::optional<State>> Next(std::span<float> weights);
+  ///
+  /// `held`: the values of the state returned last, elsewhere than `weights`, if the caller still
+  /// has them; shards that keep that version then send what has changed, if that is little.
+  absl::StatusOr<std::optional<State>> Next(std::span<float> weights,
+                                            std::span<const float> held = {});
 
  private:
   struct Parts {
@@ -98,6 +102,8 @@ class Subscription {
     std::vector<Version> newest;
     uint64_t bytes = 0;
     bool has_lagged = false;
+    bool are_local = true;  // The shards that were asked.
+    absl::Status mismatch;  // DATA_LOSS if values are not those of a shard.
   };
 
   absl::Status Await(v1::FollowReply& reply);
@@ -108,11 +114,20 @@ class Subscription {
   }
   class Turn;
 
-  absl::Status Take(std::span<float> weights, Parts& parts);
-  absl::Status Pull(ShardClient& shard, const std::optional<Stamp>& exact, std::span<float> weights,
+  /// The memory of one state, and that of the last, which may be empty.
+  struct Memory {
+    std::span<float> weights;
+    std::span<const float> held;
+  };
+
+  absl::Status Take(const Memory& memory, Parts& parts);
+  absl::Status Pull(ShardClient& shard, const std::optional<Stamp>& exact, const Memory& memory,
                     Turn& turn, Mutex& mutex, Parts& parts);
   absl::Status CheckTensors(const ShardClient& shard, const WeightsSeal& seal,
                             std::span<const float> weights) const;
+
+  /// Waits as long as this reader has to between two pulls.
+  absl::Status AwaitTurn();
 
   /// Returns whether the run is over, when shard 0 has nothing newer; CANCELLED after an
   /// interruption.
@@ -132,12 +147,14 @@ class Subscription {
   Version first_{};  // Of shard 0, to read.
 
   Mutex mutex_;
-  CondVar stopping_;
+  CondVar changed_;
   v1::FollowRequest report_ ABSL_GUARDED_BY(mutex_);
+  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;  // That the coordinator was not told.
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   absl::Time began_;
   std::vector<Version> held_;  // By shard; empty before the first state.
+  absl::Time next_pull_;       // Not earlier, where shards are not on this machine.
   std::thread reports_;
 };
 

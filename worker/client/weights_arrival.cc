@@ -4,10 +4,13 @@
 
 #include "common/base/check.h"
 #include "common/kernels/copy_values.h"
+#include "common/kernels/value_changes.h"
 
 namespace slipstream {
 
 void WeightsArrival::StartTry() {
+  // The next try may bring whole values, which come in other pieces.
+  if (std::exchange(comes_as_changes_, false)) arrived_ = 0;
   has_begun_ = false;
   position_ = 0;
 }
@@ -33,14 +36,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
 absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, uint64_t offset,
                                   const Segments& values, const std::function<bool()>& is_intact) {
   const size_t count = TotalBytes(values) / sizeof(float);
-  if (header.has_value() == has_begun_) {
-    return absl::InternalError(header ? "weights: a second header" : "weights: no header");
-  }
-  if (header && header->count != target_.size()) {
-    return absl::InternalError(
-        fmt::format("weights: {} values, expected {}", header->count, target_.size()));
-  }
-  if (header) Begin(*header);
+  if (absl::Status begun = BeginIfHeader(header); !begun.ok()) return begun;
   if (header && header->unchanged) return TakeHeld(*header, count);
   if (offset != position_ || count > target_.size() - position_) {
     return absl::InternalError(
@@ -56,6 +52,36 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
     held_.reset();  // The held version was overwritten.
     return absl::UnavailableError("weights: taken back by the shard before they were copied");
   }
+  arrived_ = position_;
+  if (!is_complete()) Tell(arrived_);
+  return absl::OkStatus();
+}
+
+absl::Status WeightsArrival::BeginIfHeader(const std::optional<WeightsHeader>& header) {
+  if (header.has_value() == has_begun_) {
+    return absl::InternalError(header ? "weights: a second header" : "weights: no header");
+  }
+  if (header && header->count != target_.size()) {
+    return absl::InternalError(
+        fmt::format("weights: {} values, expected {}", header->count, target_.size()));
+  }
+  if (header) Begin(*header);
+  return absl::OkStatus();
+}
+
+absl::Status WeightsArrival::TakeChanges(const std::optional<WeightsHeader>& header,
+                                         const ValueChanges& changes) {
+  if (absl::Status begun = BeginIfHeader(header); !begun.ok()) return begun;
+  comes_as_changes_ = true;
+  const bool fits = changes.offset == position_ && changes.count <= target_.size() - position_;
+  if (!fits || changed_from_.size() != target_.size()) {
+    return absl::InternalError("weights: changes of other values than were asked for");
+  }
+  if (!ApplyChanges(changes.blocks, changed_from_.subspan(position_, changes.count),
+                    target_.subspan(position_, changes.count))) {
+    return absl::InternalError("weights: changes that cannot be applied");
+  }
+  position_ += changes.count;
   arrived_ = position_;
   if (!is_complete()) Tell(arrived_);
   return absl::OkStatus();

@@ -72,6 +72,13 @@ class WeightsArrival {
   absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
                     const Segments& values, const std::function<bool()>& is_intact);
 
+  /// Lets changes be applied to these values, those of the whole target in the version that the
+  /// request named as held. They must outlive the arrival.
+  void ApplyChangesTo(std::span<const float> held) { changed_from_ = held; }
+
+  /// Writes the values that the held ones have become by a chunk's changes. Fails as Take does.
+  absl::Status TakeChanges(const std::optional<WeightsHeader>& header, const ValueChanges& changes);
+
   /// Reports the last chunk to the listener. It is held back until here, because the caller may
   /// have something to finish before the weights count as complete. REQUIRES: is_complete().
   void Finish();
@@ -86,6 +93,7 @@ class WeightsArrival {
   const std::optional<WeightsHeader>& header() const { return header_; }
 
  private:
+  absl::Status BeginIfHeader(const std::optional<WeightsHeader>& header);
   void Begin(const WeightsHeader& header);
   absl::Status TakeHeld(const WeightsHeader& header, size_t count);
   void Tell(size_t end);
@@ -95,6 +103,8 @@ class WeightsArrival {
   const size_t begin_;
   WeightsListener* const listener_;
 
+  std::span<const float> changed_from_;
+
   // The version that the target held in full beforehand, if it still does.
   std::optional<std::pair<Life, Version>> held_;
   std::optional<WeightsHeader> header_;  // The header of the values in place.
@@ -103,6 +113,7 @@ class WeightsArrival {
 
   // The state of the current try.
   bool has_begun_ = false;
+  bool comes_as_changes_ = false;
   size_t position_ = 0;
 };
 

@@ -72,10 +72,13 @@ class Reader {
     return Begin(
         [found, memory](State& state) {
           *memory = state.TakeMemory();
+          std::span<const float> held;
+          if (state.last != nullptr) held = *state.last;
           absl::StatusOr<std::optional<Subscription::State>> next =
-              state.subscription->Next(**memory);
+              state.subscription->Next(**memory, held);
           if (!next.ok()) return next.status();
           *found = *std::move(next);
+          state.last = *memory;
           return absl::OkStatus();
         },
         value);
@@ -107,10 +110,11 @@ class Reader {
       return memories.back();
     }
 
-    static constexpr size_t kMemoriesMax = 2;
+    static constexpr size_t kMemoriesMax = 3;
     Interruption interruption;
     std::unique_ptr<Subscription> subscription;
     std::vector<Memory> memories;
+    Memory last;  // That of the state returned last; null before the first.
   };
 
   PendingResult Begin(const std::function<absl::Status(State&)>& work,

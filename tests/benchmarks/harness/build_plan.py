@@ -14,6 +14,7 @@ SLIPSTREAM_TARGETS = {
     "kernels": [] if kernel_suite.missing() else ["//tests/benchmarks:kernel_benchmark"],
     "latency": EXCHANGE_PROGRAMS,
     "python": [*EXCHANGE_PROGRAMS, "//worker/python:slipstream/_core.so"],
+    "readers": ["//server:ps_server", "//deploy/psctl", "//worker/python:slipstream/_core.so"],
     "training": ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"],
 }
 # The programs of all other contenders. They are taken from this checkout.

@@ -4,11 +4,12 @@ import pathlib
 import unittest
 
 importlib.import_module("main")  # main adds the folders of other tests' modules to the path.
-from programs import scratch
+from programs import OWN_BUILD, scratch
 
 from contender import Setting
 from contender_process import ContenderFailed
 from contenders import in_directories, limits, sockets
+from delivery_contenders import delivery_contenders
 from grpc_contender import GrpcContender
 from shared_memory_contender import SharedMemoryContender
 from slipstream_contender import SlipstreamContender, choices
@@ -53,6 +54,22 @@ class ContendersTest(unittest.TestCase):
     def test_a_gradient_may_be_larger_than_what_is_under_way_at_once(self):
         # The ring of raw-shm has 8 pieces of 256 KiB, and the last piece here is shorter.
         self.exchange(limits(), Setting((5 << 20) + 64, workers=2))
+
+    def test_all_readers_take_what_is_published(self):
+        setting = Setting(BYTES, workers=3, servers=2, rule="assign")
+        with scratch() as directory:
+            for contender in delivery_contenders(setting, pathlib.Path(directory), [OWN_BUILD]):
+                with self.subTest(contender.name):
+                    self.assertEqual(contender.missing(), "")
+                    try:
+                        contender.start()
+                        contender.await_workers()
+                        states = [contender.deliver() for _ in range(3)]
+                    finally:
+                        contender.stop()
+                    for begun, ended, had in states:
+                        self.assertLessEqual(begun, ended)
+                        self.assertLess(begun, had)
 
     def test_a_worker_without_its_server_is_named(self):
         with scratch() as directory:

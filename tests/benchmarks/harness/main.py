@@ -18,6 +18,7 @@ import builds_report
 import kernel_suite
 import latency_suite
 import python_suite
+import readers_suite
 import table
 import training_suite
 import transport_suite
@@ -26,8 +27,7 @@ from rounds import say
 from suite import Suite
 
 SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite,
-          "python": python_suite,
-          "training": training_suite}
+          "python": python_suite, "readers": readers_suite, "training": training_suite}
 EXAMPLES = """
 Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the
 distance of the quartiles as a share of the median. GB/s counts both directions of all workers. What

@@ -1,13 +1,25 @@
 """Workers that use the Python package, with Slipstream's servers."""
 import importlib.util
-import os
 import pathlib
 import sys
 
 from contender_process import ContenderProcess
 from slipstream_contender import SlipstreamContender
 
-ROOT = pathlib.Path(__file__).absolute().parents[3]
+PEERS = pathlib.Path(__file__).absolute().parents[1] / "peers"
+PACKAGE = "worker/python/slipstream"
+
+
+def package_environment(build, directory):
+    """Returns the environment of programs that import the build's package. Its modules and the extension,
+    which Bazel puts elsewhere, come to lie in one folder in the directory."""
+    folder = directory / "package" / "slipstream"
+    if not folder.exists():
+        folder.mkdir(parents=True)
+        for path in (build.root / PACKAGE).absolute().glob("*.py"):
+            (folder / path.name).symlink_to(path)
+        (folder / "_core.so").symlink_to(build.program(f"{PACKAGE}/_core.so"))
+    return {"PYTHONPATH": str(folder.parent)}
 
 
 class PythonContender(SlipstreamContender):
@@ -30,19 +42,7 @@ class PythonContender(SlipstreamContender):
         return text.replace("batch_size: 1, epochs: 1", "batch_size: 1, work: own")
 
     def start_worker(self, worker):
-        """Starts the worker, with the package where Bazel has put its extension."""
-        built = pathlib.Path(self.build.program("worker/python/slipstream/_core.so")).absolute()
-        package = self.directory / "package"
-        if not package.exists():
-            package.mkdir()
-            folder = package / "slipstream"
-            folder.mkdir()
-            for path in (ROOT / "worker/python/slipstream").glob("*.py"):
-                (folder / path.name).symlink_to(path)
-            (folder / "_core.so").symlink_to(built)
-        peers = ROOT / "tests" / "benchmarks" / "peers"
-        environment = {**os.environ, "PYTHONPATH": f"{package}:{peers}"}
         return ContenderProcess(
-            f"python-{worker}", [sys.executable, peers / "python_worker.py",
+            f"python-{worker}", [sys.executable, PEERS / "python_worker.py",
                                  self.cluster.coordinator, worker, self.setting.bytes],
-            self.directory, environment)
+            self.directory, package_environment(self.build, self.directory))

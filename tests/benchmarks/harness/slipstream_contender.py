@@ -63,11 +63,13 @@ class SlipstreamContender(Contender):
         return rule_missing(self.setting.rule, self.build)
 
     def run_yaml(self):
-        # The system chooses the ports; these are only names.
-        servers = ", ".join(f"localhost:{7070 + shard}" for shard in range(self.setting.servers))
-        return RUN_YAML.format(policy=self.setting.policy, rule=self.setting.rule, servers=servers,
-                               workers=self.setting.workers,
+        return RUN_YAML.format(policy=self.setting.policy, rule=self.setting.rule,
+                               servers=self.server_names(), workers=self.setting.workers,
                                transport=self.transport)
+
+    def server_names(self):
+        # The system chooses the ports; these are only names.
+        return ",".join(f"localhost:{7070 + shard}" for shard in range(self.setting.servers))
 
     def certify(self, config):
         """Makes certificates of all members. Returns the path of the authority's certificate."""
@@ -76,15 +78,17 @@ class SlipstreamContender(Contender):
         return str(certificates / "ca.crt")
 
     def start(self):
+        self.start_servers()
+        for worker in range(self.setting.workers):
+            self.workers.append(self.start_worker(worker))
+
+    def start_servers(self):
         config = cluster.write_config(self.directory, self.run_yaml())
-        settings = {"cluster.servers": ",".join(
-            f"localhost:{7070 + shard}" for shard in range(self.setting.servers))}
+        settings = {"cluster.servers": self.server_names()}
         if self.is_encrypted:
             settings["security.mtls.ca"] = self.certify(config)
         self.cluster = cluster.Cluster(config, settings, self.directory, workers=0,
                                        build=self.build)
-        for worker in range(self.setting.workers):
-            self.workers.append(self.start_worker(worker))
 
     def start_worker(self, worker):
         return ContenderProcess(

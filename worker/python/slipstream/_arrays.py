@@ -1,6 +1,7 @@
 """Arrays of 32-bit floats: numpy's, PyTorch's, or any with the buffer protocol."""
 from __future__ import annotations
 
+import sys
 from typing import Any, Sequence
 
 from . import _core
@@ -11,7 +12,7 @@ try:
 except ImportError:
     numpy = None  # type: ignore[assignment]
 
-__all__ = ["copy", "memoryview_of", "numpy", "size_of", "views_of"]
+__all__ = ["as_loaded", "copy", "memoryview_of", "numpy", "size_of", "views_of"]
 
 
 def views_of(memory: _core.Arena, tensors: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
@@ -29,6 +30,15 @@ def views_of(memory: _core.Arena, tensors: Sequence[tuple[str, tuple[int, ...]]]
             views[name] = part.reshape(shape)
         begin += count
     return views
+
+
+def as_loaded(views: dict[str, Any]) -> dict[str, Any]:
+    """Returns the views as PyTorch's tensors if the program has imported it, else as they are."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return views
+    return {name: torch.frombuffer(view, dtype=torch.float32).reshape(view.shape)
+            for name, view in views.items()}
 
 
 def memoryview_of(values: Any) -> memoryview:

@@ -65,7 +65,15 @@ def published(model: Any) -> dict[str, Any]:
         raise Refused(f"whole weights are a torch.nn.Module or a mapping of names to arrays, as "
                       f"state_dict() returns, not {type(model).__name__}")
     floats = {name: _as_floats(name, values) for name, values in tensors.items()}
-    return {name: values for name, values in floats.items() if memoryview_of(values).nbytes > 0}
+    floats = {name: values for name, values in floats.items() if memoryview_of(values).nbytes > 0}
+    if not floats:
+        raise Refused("there are no values to publish")
+    return floats
+
+
+def shape_of(values: Any) -> tuple[int, ...]:
+    """Returns the shape of an array."""
+    return tuple(memoryview_of(values).shape or ())
 
 
 def _as_floats(name: str, values: Any) -> Any:

@@ -7,7 +7,7 @@ import types
 from typing import Any, AsyncIterator, Iterator, Mapping, Optional, Union
 
 from . import _core
-from ._arrays import views_of
+from ._arrays import as_loaded, views_of
 from ._connect import address_of, credential_files
 from ._errors import Left, Refused
 from ._pending import Pending, wait
@@ -17,14 +17,15 @@ from ._pending import Pending, wait
 class Weights:
     """One state of a run's model.
 
-    tensors:  by name, as arrays of float32 (numpy's where it is installed, else memoryviews) in the
-              tensors' shapes. They are this reader's own, and stay as long as something refers to them.
+    tensors:  by name, float32, in their shapes: PyTorch's if the program has imported it, or NumPy's,
+              or else memoryviews. They are this reader's own, and stay as long as something refers to
+              them. Leave the values as they are: what comes next may be sent as their changes.
     version:  the number that the publisher gave it (`Run.publish`), or where servers make the versions,
               that of server 0.
     lag:      how many versions had been published since, when all of this one had come.
     is_whole: whether all servers have this state: always where whole weights are published, and under
               hardsync and backup. Elsewhere servers update on their own, and each has a version of its
-              own.
+              own; only what a run began with is whole.
     versions: of each server, by their own count, which begins at 0.
     examples: how many examples' gradients are part of it; 0 if it was published.
     """
@@ -67,7 +68,7 @@ class Reader:
             return None
         versions, stamp, label, lag, examples, memory = found
         is_published = stamp is not None and stamp[0] > 0
-        return Weights(views_of(memory, self._tensors), label if is_published else versions[0], lag,
+        return Weights(as_loaded(views_of(memory, self._tensors)), label if is_published else versions[0], lag,
                        stamp is not None, tuple(versions), examples)
 
     def __iter__(self) -> Iterator[Weights]:

@@ -346,7 +346,7 @@ class Run:
                           f"last call, {self._published}")
         tensors = _models.published(weights)
         if not self._tensors:
-            named = _models.tensors_of(tensors)
+            named = [(name, _models.shape_of(values), values) for name, values in tensors.items()]
             shapes = [(name, list(shape)) for name, shape, _ in named]
             wait(self._worker.synchronize(shapes, 0, _models.flat_copy(named)))
             self._tensors = [(name, tuple(shape)) for name, shape, _ in named]
