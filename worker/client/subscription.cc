@@ -27,8 +27,8 @@ constexpr absl::Duration kAskAgain = absl::Milliseconds(200);
 constexpr absl::Duration kReportsApart = absl::Milliseconds(200);
 constexpr absl::Duration kPullsApart = absl::Milliseconds(100);
 
-/// A reader that has lost so many states one after another asks whether the run is over.
-constexpr int kLostInARow = 3;
+/// A reader that loses one state after another asks, after so many, whether the run is over.
+constexpr int kTriesInARow = 3;
 
 /// Returns the end of the run as a failure, if it failed.
 absl::Status FailureOf(const v1::FollowReply& reply) {
@@ -151,7 +151,7 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
                                                                       std::span<const float> held) {
   Memory memory = {weights, held_.empty() ? std::span<const float>() : held};
   Parts parts;
-  for (int lost = 1;; ++lost) {
+  for (int tries = 1;; ++tries) {
     if (absl::Status turn = AwaitTurn(); !turn.ok()) return turn;
     absl::Status status = Take(memory, parts);
     if (!parts.are_local) next_pull_ = SteadyNow() + kPullsApart;
@@ -162,14 +162,13 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
       continue;
     }
     if (!status.ok()) return status;
-    const bool is_news = IsNews(parts.headers.front());
-    if (is_news && !parts.has_lagged) break;
-    if (is_news) {
+    if (!parts.has_lagged && IsNews(parts.headers.front())) break;
+    if (parts.has_lagged) {
       MutexLock lock(mutex_);
       report_.set_lost(report_.lost() + 1);
     }
     // A state may never be whole: its publisher died before all shards had it.
-    if (is_news && lost % kLostInARow > 0) continue;
+    if (parts.has_lagged && tries % kTriesInARow > 0) continue;
     const absl::StatusOr<bool> is_over = IsOver();
     if (!is_over.ok()) return is_over.status();
     if (*is_over) return std::optional<State>();
@@ -242,13 +241,12 @@ absl::Status Subscription::Take(const Memory& memory, Parts& parts) {
     if (is_first) turn.Set(nullptr);  // Unless its header has come.
     return pulled;
   });
+  const WeightsHeader& first = parts.headers.front();
+  if (!first.stamp.has_value() || !IsNews(first)) return status;
   // A call of shard 0 that was repeated may have brought a newer state than the others were asked
   // for.
-  const std::optional<Stamp>& stamp = parts.headers.front().stamp;
-  parts.has_lagged |=
-      stamp.has_value() && std::ranges::any_of(parts.headers, [&](const WeightsHeader& header) {
-        return header.stamp != stamp;
-      });
+  parts.has_lagged |= std::ranges::any_of(
+      parts.headers, [&first](const WeightsHeader& header) { return header.stamp != first.stamp; });
   return status;
 }
 
