@@ -38,7 +38,7 @@ void AppendBlock(std::span<const float> from, std::span<const float> to, std::st
   size_t count = 0;
   uint32_t lower_halves = 0;
   for (size_t i = 0; i < to.size(); ++i) {
-    // Without a branch: which values have changed, a processor cannot guess.
+    // There is no branch, since a processor cannot guess which values have changed.
     const bool has_changed = BitsOf(from[i]) != BitsOf(to[i]);
     places[count] = static_cast<uint16_t>(i);
     count += has_changed ? 1 : 0;
@@ -121,6 +121,12 @@ void AppendChanges(std::span<const float> from, std::span<const float> to, std::
   for (size_t begin = 0; begin < to.size(); begin += kChangesBlockValues) {
     const size_t count = std::min(kChangesBlockValues, to.size() - begin);
     AppendBlock(from.subspan(begin, count), to.subspan(begin, count), blocks);
+  }
+}
+
+void AppendNoChanges(size_t values, std::string& blocks) {
+  for (size_t begin = 0; begin < values; begin += kChangesBlockValues) {
+    AppendHead(Form::kSingleHalves, 0, blocks);
   }
 }
 

@@ -18,6 +18,9 @@ inline constexpr size_t kChangesBlockValues = 65'536;
 /// Appends the blocks of the changes from `from` to `to`, which are of one size, to `blocks`.
 void AppendChanges(std::span<const float> from, std::span<const float> to, std::string& blocks);
 
+/// Appends the blocks of so many values of which none has changed.
+void AppendNoChanges(size_t values, std::string& blocks);
+
 /// Writes to `to` the values that `from`, of the same size, has become by these changes. Returns
 /// false if the blocks are not of so many values; what is in `to` has no meaning then.
 bool ApplyChanges(std::string_view blocks, std::span<const float> from, std::span<float> to);

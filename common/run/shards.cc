@@ -33,7 +33,7 @@ uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   // may hold two that were; where only the newest is kept, few readers are expected, and none is
   // counted.
   const uint64_t kept = run.readers.versions_kept;
-  const uint64_t of_readers = kept > 1 ? kept + 1 : 0;
+  const uint64_t of_readers = kept > 1 ? kept + 2 : 0;  // One more for changes between them.
   const uint64_t bytes_each =
       (2 + of_readers + ArraysOfWorker(run) * run.cluster.workers + 2 * states + history) *
       sizeof(float);

@@ -31,9 +31,8 @@ absl::StatusOr<Encoding> EncodingOf(const Message& message) {
 absl::StatusOr<Encoding> EncodingOf(const v1::InitializeRequest&) { return Encoding::kFp32; }
 
 /// Decodes the parts that all four messages have.
-template <typename Message, typename Chunk>
-absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& message) {
-  absl::StatusOr<ReceivedValues> values = DecodeWithValues(bytes, message);
+template <typename Chunk, typename Message>
+absl::StatusOr<Chunk> ChunkOf(absl::StatusOr<ReceivedValues> values, const Message& message) {
   if (!values.ok()) return values.status();
   const absl::StatusOr<Encoding> encoding = EncodingOf(message);
   if (!encoding.ok()) return encoding.status();
@@ -52,6 +51,22 @@ absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& messag
   if (!header.ok()) return header.status();
   chunk.header = *std::move(header);
   return chunk;
+}
+
+template <typename Message, typename Chunk>
+absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& message) {
+  return ChunkOf<Chunk>(DecodeWithValues(bytes, message), message);
+}
+
+/// Returns the message of a chunk of pulled weights without its values.
+v1::WeightsChunk WeightsChunkWithoutValues(const std::optional<WeightsHeader>& header,
+                                           uint64_t offset,
+                                           const std::optional<WeightsSeal>& seal) {
+  v1::WeightsChunk message;
+  if (header) *message.mutable_header() = ToWire(*header);
+  if (seal) *message.mutable_seal() = ToWire(*seal);
+  message.set_offset(offset);
+  return message;
 }
 
 }  // namespace
@@ -84,24 +99,17 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding,
                                     const std::optional<WeightsSeal>& seal) {
-  v1::WeightsChunk message;
-  if (header) *message.mutable_header() = ToWire(*header);
-  if (seal) *message.mutable_seal() = ToWire(*seal);
-  message.set_offset(offset);
+  v1::WeightsChunk message = WeightsChunkWithoutValues(header, offset, seal);
   message.set_encoding(ToWire(encoding));
   return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
 }
 
 grpc::ByteBuffer EncodeChangesChunk(const std::optional<WeightsHeader>& header,
-                                    const ValueChanges& changes,
+                                    const ValueChanges& changes, std::shared_ptr<const void> owner,
                                     const std::optional<WeightsSeal>& seal) {
-  v1::WeightsChunk message;
-  if (header) *message.mutable_header() = ToWire(*header);
-  if (seal) *message.mutable_seal() = ToWire(*seal);
-  message.set_offset(changes.offset);
-  message.mutable_changes()->set_count(changes.count);
-  message.mutable_changes()->set_blocks(changes.blocks);
-  return EncodeWithValues(message, {});
+  v1::WeightsChunk message = WeightsChunkWithoutValues(header, changes.offset, seal);
+  message.set_changed_count(changes.count);
+  return EncodeWithValues(message, {std::as_bytes(std::span(changes.blocks)), std::move(owner)});
 }
 
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
@@ -160,14 +168,20 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
 
 absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message) {
   v1::WeightsChunk wire;
-  absl::StatusOr<WeightsChunk> chunk = DecodeChunk<v1::WeightsChunk, WeightsChunk>(message, wire);
+  absl::StatusOr<ReceivedValues> values = DecodeWithValues(message, wire);
+  if (!values.ok()) return values.status();
+  std::optional<ValueChanges> changes;
+  if (wire.has_changed_count()) {
+    changes = {.offset = wire.offset(), .count = wire.changed_count()};
+    for (const ByteSegment& piece : values->segments()) {
+      changes->blocks.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    }
+    values = ReceivedValues();
+  }
+  absl::StatusOr<WeightsChunk> chunk = ChunkOf<WeightsChunk>(std::move(values), wire);
   if (!chunk.ok()) return chunk;
+  chunk->changes = std::move(changes);
   if (wire.has_seal()) chunk->seal = FromWire(wire.seal());
-  if (!wire.has_changes()) return chunk;
-  if (chunk->values.count() > 0) return absl::InvalidArgumentError("changes: values came as well");
-  chunk->changes = {.offset = wire.offset(),
-                    .count = wire.changes().count(),
-                    .blocks = std::move(*wire.mutable_changes()->mutable_blocks())};
   return chunk;
 }
 

@@ -4,6 +4,7 @@
 #include <grpcpp/support/byte_buffer.h>
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
@@ -70,8 +71,10 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding = Encoding::kFp32,
                                     const std::optional<WeightsSeal>& seal = std::nullopt);
+
+/// Encodes changes in place of values. The blocks are borrowed; `owner` keeps them.
 grpc::ByteBuffer EncodeChangesChunk(const std::optional<WeightsHeader>& header,
-                                    const ValueChanges& changes,
+                                    const ValueChanges& changes, std::shared_ptr<const void> owner,
                                     const std::optional<WeightsSeal>& seal);
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values);

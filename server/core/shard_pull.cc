@@ -181,6 +181,8 @@ bool ShardMachine::CanServe(const PendingCall& call) const {
   if (call.condition.slowest > WorkerClock{} && phase() != Phase::kFailed) return false;
   if (call.exact.has_value() && !FindKept(*call.exact).has_value()) return false;
   if (!call.is_pull) return true;
+  // Until all shards have the weights of one grant, these may be replaced by another client's.
+  if (!call.reader.has_value() && phase() <= Phase::kInitializing) return false;
   if (!call.reader.has_value()) return HasPlaceFor(VersionFor(call));
   return members().PullsOf(call.reader->first, call.reader->second) == 0;
 }

@@ -39,7 +39,7 @@ grpc::ByteBuffer ChunkedAnswer::NextChanges() {
   if (changes_sent_ == 0) header = answer_.weights->header;
   const ValueChanges& part = changes_->at(changes_sent_++);
   is_finished_ = changes_sent_ == changes_->size();
-  return EncodeChangesChunk(header, part, SealNow());
+  return EncodeChangesChunk(header, part, changes_, SealNow());
 }
 
 std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {

@@ -29,6 +29,7 @@ absl::Duration TimeOfSlowReader(size_t bytes) {
 VersionChanges::Parts ChangesFor(Answer& answer) {
   if (!answer.weights.has_value() || answer.weights->base == nullptr) return nullptr;
   const Weights base = std::exchange(answer.weights->base, nullptr);
+  if (base == answer.weights->weights) return VersionChanges::None(base->values().size());
   return answer.weights->changes->From(*answer.weights->header.base, base->values(),
                                        answer.weights->weights->values());
 }
@@ -76,6 +77,21 @@ void PullCall::OnAnswer(Answer answer) {
   if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
     transfer_.EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
   }
+  const bool may_be_changes = answer.weights.has_value() && answer.weights->base != nullptr;
+  if (!may_be_changes) return Send(std::move(answer));
+  // This may be the thread that makes updates, and to find the changes takes a while. gRPC goes on
+  // with another.
+  waiting_.emplace(std::move(answer));
+  StartSendInitialMetadata();
+}
+
+void PullCall::OnSendInitialMetadataDone(bool ok) {
+  if (!waiting_.has_value()) return;  // They went with the first message.
+  if (ok) return Send(*std::exchange(waiting_, std::nullopt));
+  Finish({grpc::StatusCode::CANCELLED, "the reader is gone"});
+}
+
+void PullCall::Send(Answer answer) {
   const VersionChanges::Parts changes = ChangesFor(answer);
   engine_.CountPulled(answer, encoding_, changes);
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
@@ -107,9 +123,10 @@ void PullCall::OnCancel() {
 }
 
 void PullCall::OnDone() {
-  if (answer_.has_value()) {
+  if (answer_.has_value() || waiting_.has_value()) {
     // Release the version first: others may wait for its place.
     answer_.reset();
+    waiting_.reset();
     message_.Clear();
     engine_.FinishPull(this, reader_);
   }

@@ -27,12 +27,14 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   void OnAnswer(Answer answer) override;
   void OnRefused(const absl::Status& status) override;
   void OnLagged(const absl::Status& status) override { transfer_.End(status); }
+  void OnSendInitialMetadataDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
   void OnDone() override;
 
  private:
   void Ask(const grpc::ByteBuffer& request);
+  void Send(Answer answer);
   void WriteNext();
   void GiveUpIfCancelled();
 
@@ -45,6 +47,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   Reader reader_;  // Set before the engine is asked.
 
   // Written by the thread that gives the answer, then by OnWriteDone: one after another.
+  std::optional<Answer> waiting_;  // For a thread that may take its time.
   std::optional<ChunkedAnswer> answer_;
   grpc::ByteBuffer message_;
   TransferWatch::Transfer transfer_;

@@ -43,9 +43,8 @@ absl::Status ToStatus(PullRefusal refusal) {
 
 absl::Status LaggedError() {
   return absl::OutOfRangeError(
-      "LAGGED: the shard has gone on and does not keep this version any more "
-      "(readers.versions_kept); "
-      "take a newer one");
+      "LAGGED: the shard does not keep this version any more (readers.versions_kept): take a newer "
+      "one");
 }
 
 Shard::Shard(const Options& options)
@@ -209,6 +208,10 @@ ShardResult Shard::FinishJob(Job job) {
   ShardOutput output = job.version_.has_value() ? machine_.OnPublished(version)
                                                 : machine_.OnInitialized(job.job_.grant);
   kept_.erase(kept_.begin(), kept_.lower_bound(machine_.oldest_kept()));
+  // Changes to a version that is not the newest are rarely asked for again.
+  for (auto& [older, kept] : kept_) {
+    if (older != version) kept.changes = std::make_shared<VersionChanges>();
+  }
   return Absorb(std::move(output));
 }
 

@@ -20,13 +20,14 @@ namespace slipstream {
 /// for each GB.
 class TensorChecksums {
  public:
+  static constexpr size_t kTensorsMax = 16'384;
   using Tensors = std::shared_ptr<const std::vector<ParameterRange>>;
 
   /// `tensors`: the tensors as ranges of the shard's values.
   explicit TensorChecksums(Tensors tensors) : tensors_(std::move(tensors)) {}
 
-  /// Returns ValuesChecksum of each tensor. `values` are those of the version, the same in each
-  /// call.
+  /// Returns ValuesChecksum of each tensor, or nothing if these are too many for a message.
+  /// `values` are those of the version, the same in each call.
   std::vector<uint64_t> Of(std::span<const float> values);
 
  private:

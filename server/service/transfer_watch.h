@@ -87,7 +87,7 @@ class TransferWatch {
     uint64_t moved_ = 0;                      // Bytes within the window.
     std::optional<absl::Time> window_begin_;  // Set at the watch's next look.
     std::optional<absl::Time> ends_;          // When it ends if others wait.
-    absl::Status ended_by_;                   // Not OK: the watch is to end it with this.
+    absl::Status ended_by_;                   // If it is not OK, the watch ends the transfer by it.
   };
 
  private:

@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<RawCall>> ShardChannel::Start(const std::string& 
 
 absl::Status ShardChannel::Failure(RawCall& call, absl::Time deadline) {
   const absl::Status status = call.Finish(deadline);
-  OnFailure();
+  // The path is as good as before where the shard has answered that it does not keep a version.
+  if (!absl::IsOutOfRange(status)) OnFailure();
   return status.ok() ? absl::UnavailableError("ended the call early") : status;
 }
 

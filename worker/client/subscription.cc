@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/kernels/values_checksum.h"
 #include "common/log/log.h"
 #include "common/process/steady_time.h"
@@ -57,9 +58,9 @@ Subscription::~Subscription() {
     report_.set_leaves(true);
   }
   changed_.NotifyAll();
-  if (!reports_.joinable()) return;
-  reports_.join();
+  if (reports_.joinable()) reports_.join();
   MutexLock lock(mutex_);
+  if (!is_listed_) return;
   // A reader that the coordinator does not hear from ends with its lease.
   (void)coordinator_.FollowOnce(report_);
 }
@@ -81,6 +82,7 @@ absl::Status Subscription::Connect() {
     return absl::InternalError("the coordinator names other shards than servers");
   }
   first_ = Version{reply.first_version()};
+  run_ = reply.run();
   lease_ = absl::Milliseconds(reply.lease_ms());
   ShardOptions options;
   options.chunk_bytes = ChunkBytes(0, map_, Encoding::kFp32);
@@ -117,7 +119,23 @@ absl::StatusOr<v1::FollowReply> Subscription::Tell() {
     MutexLock lock(mutex_);
     report = report_;
   }
-  return coordinator_.Follow(report);
+  absl::StatusOr<v1::FollowReply> reply = coordinator_.Follow(report);
+  if (reply.ok()) Hear(*reply);
+  return reply;
+}
+
+void Subscription::Hear(const v1::FollowReply& reply) {
+  MutexLock lock(mutex_);
+  is_listed_ = true;
+  phase_ = reply.phase();
+  is_replaced_ |= run_ != 0 && reply.run() != run_;
+  if (is_replaced_) cancel_.Throw();
+}
+
+absl::Status Subscription::Cause(const absl::Status& status) {
+  MutexLock lock(mutex_);
+  if (!is_replaced_) return status;
+  return absl::AbortedError("the servers have another run now: subscribe again");
 }
 
 void Subscription::RunReports() {
@@ -135,8 +153,8 @@ void Subscription::RunReports() {
       has_news_ = false;
       report = report_;
     }
-    // Whether the servers are there, pulls find out.
-    (void)coordinator_.FollowOnce(report);
+    // Pulls find out whether the servers are there.
+    if (const auto reply = coordinator_.FollowOnce(report); reply.ok()) Hear(*reply);
     last = std::chrono::steady_clock::now();
   }
 }
@@ -149,8 +167,11 @@ absl::Status Subscription::AwaitTurn() {
 
 absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<float> weights,
                                                                       std::span<const float> held) {
+  PS_CHECK(weights.size() == layout_.parameters());
+  PS_CHECK(held.empty() || held.size() == weights.size());
   Memory memory = {weights, held_.empty() ? std::span<const float>() : held};
   Parts parts;
+  bool was_over = false;
   for (int tries = 1;; ++tries) {
     if (absl::Status turn = AwaitTurn(); !turn.ok()) return turn;
     absl::Status status = Take(memory, parts);
@@ -161,7 +182,8 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
       memory.held = {};
       continue;
     }
-    if (!status.ok()) return status;
+    if (absl::IsUnavailable(status) && HasFinished()) return std::optional<State>();
+    if (!status.ok()) return Cause(status);
     if (!parts.has_lagged && IsNews(parts.headers.front())) break;
     if (parts.has_lagged) {
       MutexLock lock(mutex_);
@@ -171,7 +193,9 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
     if (parts.has_lagged && tries % kTriesInARow > 0) continue;
     const absl::StatusOr<bool> is_over = IsOver();
     if (!is_over.ok()) return is_over.status();
-    if (*is_over) return std::optional<State>();
+    // Once the run is over nothing is published any more, and a state that is there can be had.
+    if (*is_over && (was_over || !parts.has_lagged)) return std::optional<State>();
+    was_over = *is_over;
   }
   State state = {.stamp = parts.headers.front().stamp, .label = parts.headers.front().label};
   for (const WeightsHeader& header : parts.headers) state.versions.push_back(header.version);
@@ -209,7 +233,7 @@ class Subscription::Turn {
     is_set_now_.NotifyAll();
   }
 
-  /// Waits for it. Returns whether there is something to pull.
+  /// Waits until it is known. Returns whether there is something to pull.
   bool Await(std::optional<Stamp>& stamp) {
     MutexLock lock(mutex_);
     while (!is_set_) is_set_now_.Wait(mutex_);
@@ -238,7 +262,7 @@ absl::Status Subscription::Take(const Memory& memory, Parts& parts) {
     std::optional<Stamp> exact;
     if (!is_first && !turn.Await(exact)) return absl::OkStatus();
     const absl::Status pulled = Pull(shard, exact, memory, turn, mutex, parts);
-    if (is_first) turn.Set(nullptr);  // Unless its header has come.
+    if (is_first) turn.Set(nullptr);  // If no header with news has come, the others have no work.
     return pulled;
   });
   const WeightsHeader& first = parts.headers.front();
@@ -267,7 +291,7 @@ absl::Status Subscription::Pull(ShardClient& shard, const std::optional<Stamp>& 
   const absl::StatusOr<ShardClient::Pulled> pulled =
       shard.Pull(request, std::move(arrival), on_header);
   if (absl::IsFailedPrecondition(pulled.status())) {
-    return absl::AbortedError("the servers have another run now; subscribe again (" +
+    return absl::AbortedError("the servers have another run now: subscribe again (" +
                               std::string(pulled.status().message()) + ")");
   }
   const bool has_lagged = absl::IsOutOfRange(pulled.status());
@@ -292,6 +316,7 @@ absl::Status Subscription::CheckTensors(const ShardClient& shard, const WeightsS
                                         std::span<const float> weights) const {
   const ParameterRange range = shard.range();
   const std::vector<ParameterRange> tensors = layout_.TensorsWithin(range);
+  if (seal.checksums.empty()) return absl::OkStatus();  // Too many for a message.
   if (seal.checksums.size() != tensors.size()) {
     return absl::InternalError(
         fmt::format("{} checksums of {} tensors", seal.checksums.size(), tensors.size()));
@@ -308,16 +333,22 @@ absl::Status Subscription::CheckTensors(const ShardClient& shard, const WeightsS
   return absl::OkStatus();
 }
 
+bool Subscription::HasFinished() {
+  MutexLock lock(mutex_);
+  return phase_ == v1::FINISHED;
+}
+
 absl::StatusOr<bool> Subscription::IsOver() {
-  const absl::StatusOr<v1::FollowReply> told = Tell();
-  // Servers answer with a version that is not newer when none will come any more, and may exit
-  // then.
-  if (absl::IsUnavailable(told.status())) return true;
-  if (!told.ok()) return told.status();
-  if (absl::Status failed = FailureOf(*told); !failed.ok()) return failed;
-  if (told->phase() == v1::FINISHED) return true;
-  if (!sleeper_(kAskAgain)) return absl::CancelledError("stopped");
-  return false;
+  for (;;) {
+    const absl::StatusOr<v1::FollowReply> told = Tell();
+    if (absl::IsUnavailable(told.status()) && HasFinished()) return true;
+    if (!told.ok()) return Cause(told.status());
+    if (absl::Status failed = FailureOf(*told); !failed.ok()) return failed;
+    if (told->phase() == v1::FINISHED) return true;
+    if (!sleeper_(kAskAgain)) return Cause(absl::CancelledError("stopped"));
+    // The next of the run's policies may go on, or the last one has ended for good.
+    if (told->phase() <= v1::TRAINING) return false;
+  }
 }
 
 }  // namespace slipstream

@@ -102,7 +102,9 @@ class Subscription {
     std::vector<Version> newest;
     uint64_t bytes = 0;
     bool has_lagged = false;
-    bool are_local = true;  // The shards that were asked.
+
+    /// Whether all shards that were asked are on this machine.
+    bool are_local = true;
     absl::Status mismatch;  // DATA_LOSS if values are not those of a shard.
   };
 
@@ -128,11 +130,18 @@ class Subscription {
 
   /// Waits as long as this reader has to between two pulls.
   absl::Status AwaitTurn();
+  bool HasFinished();
 
   /// Returns whether the run is over, when shard 0 has nothing newer; CANCELLED after an
   /// interruption.
   absl::StatusOr<bool> IsOver();
   absl::StatusOr<v1::FollowReply> Tell();
+
+  /// Notes what a reply says of the run; ends all calls if it is another one.
+  void Hear(const v1::FollowReply& reply);
+
+  /// Returns the failure behind one of `status`, if there is another.
+  absl::Status Cause(const absl::Status& status);
   void RunReports();
 
   // Constant after Connect.
@@ -144,17 +153,25 @@ class Subscription {
   ShardMap map_;
   absl::Duration lease_;
   std::unique_ptr<ShardGroup> shards_;
-  Version first_{};  // Of shard 0, to read.
+  Version first_{};  // The first version of shard 0 that is read.
+  uint64_t run_ = 0;
 
   Mutex mutex_;
   CondVar changed_;
   v1::FollowRequest report_ ABSL_GUARDED_BY(mutex_);
-  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;  // That the coordinator was not told.
+
+  /// Set if the coordinator has not been told the newest figures.
+  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_listed_ ABSL_GUARDED_BY(mutex_) = false;  // The coordinator knows this reader.
+  v1::Phase phase_ ABSL_GUARDED_BY(mutex_) = v1::PHASE_UNSPECIFIED;  // As heard last.
+  bool is_replaced_ ABSL_GUARDED_BY(mutex_) = false;  // The servers have another run.
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   absl::Time began_;
   std::vector<Version> held_;  // By shard; empty before the first state.
-  absl::Time next_pull_;       // Not earlier, where shards are not on this machine.
+
+  /// The next pull is not made earlier if shards are on other machines.
+  absl::Time next_pull_;
   std::thread reports_;
 };
 

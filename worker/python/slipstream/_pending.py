@@ -49,7 +49,16 @@ class Pending(Generic[T]):
         return self._value(self._operation.value())
 
     def __await__(self) -> Generator[Any, None, T]:
-        return asyncio.get_running_loop().run_in_executor(None, self.result).__await__()
+        return self._awaited().__await__()
+
+    async def _awaited(self) -> T:
+        # Looks now and then, so that a cancelled task ends, and no thread waits for it.
+        pause = 0.0
+        while not self._operation.wait(0):
+            await asyncio.sleep(pause)
+            pause = min(max(2 * pause, 0.0002), 0.02)
+            pass_on_log_lines()
+        return self.result()
 
 
 def _as_it_is(value: Any) -> Any:

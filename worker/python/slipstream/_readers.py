@@ -51,6 +51,7 @@ class Reader:
         self._reader = reader
         self._tensors = [(name, tuple(shape)) for name, shape in layout]
         self._is_closed = False
+        self._is_over = False
 
     @property
     def shapes(self) -> dict[str, tuple[int, ...]]:
@@ -75,19 +76,23 @@ class Reader:
         return self
 
     def __next__(self) -> Weights:
-        found = self.next().result()
+        found = None if self._is_over else self.next().result()
         if found is None:
-            self.close()
+            self._end()
             raise StopIteration
         return found
+
+    def _end(self) -> None:
+        self._is_over = True
+        self.close()
 
     def __aiter__(self) -> AsyncIterator[Weights]:
         return self
 
     async def __anext__(self) -> Weights:
-        found = await self.next()
+        found = None if self._is_over else await self.next()
         if found is None:
-            self.close()
+            self._end()
             raise StopAsyncIteration
         return found
 
