@@ -16,8 +16,8 @@ std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize
 /// Returns the same for the workers.
 std::vector<ScreenLine> WorkerTable(const v1::RunStatus& status, const ScreenSize& size);
 
-/// Returns the same for those who follow the weights. A reader that is further behind than it wants to
-/// be is marked.
+/// Returns the same for those who follow the weights. A reader that is further behind than it wants
+/// to be is marked.
 std::vector<ScreenLine> ReaderTable(const v1::RunStatus& status, const ScreenSize& size);
 
 }  // namespace slipstream
