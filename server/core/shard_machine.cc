@@ -318,10 +318,7 @@ void ShardMachine::CheckInvariants() const {
   const uint64_t kept = std::min<uint64_t>(options_.versions_kept, Value(published()) + 1);
   PS_CHECK(Value(published()) - Value(oldest_kept()) + 1 == kept);
   PS_CHECK(state_.reader_pulls.size() <= options_.reader_pulls_max);
-  std::set<Version> read;
-  for (const auto& [_, pull] : state_.reader_pulls) {
-    if (!pull.has_lagged) read.insert(pull.version);
-  }
+  const std::set<Version> read = VersionsRead();
   PS_CHECK(read.size() <= options_.versions_kept + 1);
   PS_CHECK(std::ranges::count_if(read, [this](Version v) { return v < oldest_kept(); }) <=
            static_cast<ptrdiff_t>(kReaderVersionsMax));

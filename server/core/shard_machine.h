@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -318,6 +319,9 @@ class ShardMachine {
   Version VersionFor(const PendingCall& call) const {
     return call.exact.has_value() ? *FindKept(*call.exact) : published();
   }
+
+  /// Returns the versions that readers who are not members, and have not lagged, are reading.
+  std::set<Version> VersionsRead() const;
 
   /// Returns whether a reader who is not a member may read the version beside those that others
   /// read.

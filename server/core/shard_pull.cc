@@ -1,6 +1,7 @@
 // The part of ShardMachine that decides about pulls, and about when waiting calls are answered.
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 #include <vector>
@@ -137,11 +138,17 @@ bool ShardMachine::ReadersWaitForPlace() const {
 
 bool ShardMachine::HasPlaceFor(Version version) const {
   if (state_.reader_pulls.size() >= options_.reader_pulls_max) return false;
-  std::set<Version> read = {version};
+  std::set<Version> read = VersionsRead();
+  read.insert(version);
+  return read.size() <= options_.versions_kept + 1;
+}
+
+std::set<Version> ShardMachine::VersionsRead() const {
+  std::set<Version> read;
   for (const auto& [_, pull] : state_.reader_pulls) {
     if (!pull.has_lagged) read.insert(pull.version);
   }
-  return read.size() <= options_.versions_kept + 1;
+  return read;
 }
 
 std::optional<Version> ShardMachine::FindKept(const Stamp& stamp) const {
@@ -161,14 +168,12 @@ bool ShardMachine::IsGone(const Stamp& stamp) const {
 }
 
 void ShardMachine::EndLagging(ShardOutput& output) {
-  std::set<Version> not_kept;
-  for (const auto& [_, pull] : state_.reader_pulls) {
-    if (!pull.has_lagged && pull.version < oldest_kept()) not_kept.insert(pull.version);
-  }
-  if (not_kept.size() <= kReaderVersionsMax) return;
+  const std::set<Version> read = VersionsRead();
+  const auto not_kept = std::distance(read.begin(), read.lower_bound(oldest_kept()));
+  if (static_cast<size_t>(not_kept) <= kReaderVersionsMax) return;
   // One version at most was dropped since the last time, so one is too many.
   for (auto& [call, pull] : state_.reader_pulls) {
-    if (pull.has_lagged || pull.version != *not_kept.begin()) continue;
+    if (pull.has_lagged || pull.version != *read.begin()) continue;
     pull.has_lagged = true;
     output.lagged.push_back(call);
   }

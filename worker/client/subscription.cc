@@ -23,8 +23,8 @@ namespace {
 constexpr absl::Duration kAskAgain = absl::Milliseconds(200);
 
 // Servers bound the calls of connections that are no member's, see server/listen/connections.h. A
-// reader stays below these bounds. Where servers are on its machine, it reaches shards without
-// them.
+// reader stays below these bounds. One that is on the servers' machine reaches shards by local
+// sockets, which have none.
 constexpr absl::Duration kReportsApart = absl::Milliseconds(200);
 constexpr absl::Duration kPullsApart = absl::Milliseconds(100);
 

@@ -163,7 +163,7 @@ class Subscription {
   /// Set if the coordinator has not been told the newest figures.
   bool has_news_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_listed_ ABSL_GUARDED_BY(mutex_) = false;  // The coordinator knows this reader.
-  v1::Phase phase_ ABSL_GUARDED_BY(mutex_) = v1::PHASE_UNSPECIFIED;  // As heard last.
+  v1::Phase phase_ ABSL_GUARDED_BY(mutex_) = v1::PHASE_UNSPECIFIED;  // The one heard of last.
   bool is_replaced_ ABSL_GUARDED_BY(mutex_) = false;  // The servers have another run.
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 

@@ -22,7 +22,6 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
   return MakeChannelCredentials(own);
 }
 
-/// Fails in a process that was forked from `process`, where the threads are that do the work.
 void CheckProcess(pid_t process) {
   if (getpid() == process) return;
   throw Failure(absl::UnimplementedError(

@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -51,7 +52,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> CredentialsOf(
     const std::map<std::string, std::string>& files, CertifiedRole role,
     std::optional<uint32_t> number);
 
-/// Fails in a process that was forked from `process`, where the threads are that do the work.
+/// Fails in a process that was forked from `process`, which has the threads that do the work.
 void CheckProcess(pid_t process);
 
 /// An operation and what it returns. The value is made when it is asked for, by a thread that holds
@@ -85,6 +86,57 @@ inline py::object None() { return py::none(); }
 struct Arena {
   std::span<float> values;
   std::shared_ptr<std::vector<float>> owned = nullptr;
+};
+
+/// A state that calls from Python use, one after another, on a thread of its own: a call returns at
+/// once, and its result is waited for. State has an Interruption `interruption`, whose Stop ends
+/// all waits, and a function Release, which gives up what the state holds.
+template <typename State>
+class Operated {
+ public:
+  Operated() = default;
+
+  // NOLINTNEXTLINE(bugprone-exception-escape): pybind11 throws where the interpreter is broken.
+  ~Operated() {
+    if (getpid() != process_) {
+      // The threads that would have to end are not in this process.
+      (void)operations_.release();
+      (void)new (std::nothrow) std::shared_ptr<State>(state_);
+      return;
+    }
+    const py::gil_scoped_release release;
+    state_->interruption.Stop();
+    operations_.reset();
+    state_->Release();
+  }
+  Operated(const Operated&) = delete;
+  Operated& operator=(const Operated&) = delete;
+
+  /// Begins `work`; `value` makes its result for Python.
+  PendingResult Begin(const std::function<absl::Status(State&)>& work,
+                      std::function<py::object()> value = None) {
+    CheckProcess(process_);
+    return {operations_->Begin([state = state_, work] { return work(*state); }), std::move(value)};
+  }
+
+  /// Ends all waits, and then does `last`, for half a minute at most.
+  void End(const std::function<absl::Status(State&)>& last) {
+    CheckProcess(process_);
+    const py::gil_scoped_release release;
+    state_->interruption.Stop();
+    operations_->Begin([state = state_, last] { return last(*state); })->Wait(absl::Seconds(30));
+  }
+
+  /// The state, for a call while no operation is under way.
+  const std::shared_ptr<State>& state() const {
+    CheckProcess(process_);
+    return state_;
+  }
+
+ private:
+  const pid_t process_ = getpid();
+  const std::shared_ptr<State> state_ = std::make_shared<State>();
+  std::unique_ptr<Operations> operations_ = std::make_unique<Operations>();
 };
 
 /// Adds the class Reader, a subscription to a run's versions.

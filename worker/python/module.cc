@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,20 +28,6 @@ namespace {
 /// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
 class Worker {
  public:
-  // NOLINTNEXTLINE(bugprone-exception-escape): pybind11 throws where the interpreter is broken.
-  ~Worker() {
-    if (getpid() != process_) {
-      // The threads that would have to end are not in this process.
-      (void)operations_.release();
-      (void)new (std::nothrow) std::shared_ptr<State>(state_);
-      return;
-    }
-    const py::gil_scoped_release release;
-    state_->interruption.Stop();
-    operations_.reset();
-    state_->session.reset();
-  }
-
   PendingResult Join(const std::string& coordinator, std::optional<uint32_t> worker,
                      const std::map<std::string, std::string>& files) {
     auto credentials = CredentialsOf(files, CertifiedRole::kWorker, worker);
@@ -158,14 +143,10 @@ class Worker {
   }
 
   void Leave(const std::string& failure) {
-    CheckProcess(process_);
-    const py::gil_scoped_release release;
-    state_->interruption.Stop();
-    const auto left = operations_->Begin([state = state_, failure] {
-      if (state->session != nullptr) state->session->Leave(failure);
+    operated_.End([failure](State& state) {
+      if (state.session != nullptr) state.session->Leave(failure);
       return absl::OkStatus();
     });
-    left->Wait(absl::Seconds(30));
   }
 
   PendingResult EndTraining() {
@@ -181,7 +162,7 @@ class Worker {
   }
 
   /// Returns what Settle would, after Next or Finish, which have waited.
-  py::object Result() { return ToPython({state_->push_counts, session().replies()}); }
+  py::object Result() { return ToPython({operated_.state()->push_counts, session().replies()}); }
 
   py::dict Settings() {
     const RunSpec& settings = session().settings();
@@ -210,6 +191,7 @@ class Worker {
 
  private:
   struct State {
+    void Release() { session.reset(); }
     absl::Status TakePushFailure() { return std::exchange(push_failure, absl::OkStatus()); }
 
     Interruption interruption;
@@ -257,22 +239,19 @@ class Worker {
 
   /// Returns the session, of a worker that is in no operation.
   Session& session() {
-    CheckProcess(process_);
-    if (state_->session == nullptr) {
+    const std::shared_ptr<State>& state = operated_.state();
+    if (state->session == nullptr) {
       throw Failure(absl::FailedPreconditionError("the worker has not joined a run"));
     }
-    return *state_->session;
+    return *state->session;
   }
 
   PendingResult Begin(const std::function<absl::Status(State&)>& work,
                       std::function<py::object()> value = None) {
-    CheckProcess(process_);
-    return {operations_->Begin([state = state_, work] { return work(*state); }), std::move(value)};
+    return operated_.Begin(work, std::move(value));
   }
 
-  const pid_t process_ = getpid();
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
-  std::unique_ptr<Operations> operations_ = std::make_unique<Operations>();
+  Operated<State> operated_;
 };
 
 std::string StatusJson(const std::string& coordinator,

@@ -3,7 +3,6 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
-#include <new>
 
 #include "worker/client/subscription.h"
 #include "worker/python/bindings.h"
@@ -15,20 +14,6 @@ namespace {
 /// A reader. Its calls return at once, and a thread of its own does what they ask for, in order.
 class Reader {
  public:
-  // NOLINTNEXTLINE(bugprone-exception-escape): pybind11 throws where the interpreter is broken.
-  ~Reader() {
-    if (getpid() != process_) {
-      // The threads that would have to end are not in this process.
-      (void)operations_.release();
-      (void)new (std::nothrow) std::shared_ptr<State>(state_);
-      return;
-    }
-    const py::gil_scoped_release release;
-    state_->interruption.Stop();
-    operations_.reset();
-    state_->subscription.reset();
-  }
-
   PendingResult Connect(const std::string& coordinator, const std::string& name,
                         std::optional<uint64_t> lag_max,
                         const std::map<std::string, std::string>& files) {
@@ -36,7 +21,7 @@ class Reader {
     Check(credentials.status());
     Subscription::Options options = {
         .coordinator = coordinator, .name = name, .lag_max = lag_max, .credentials = *credentials};
-    return Begin(
+    return operated_.Begin(
         [options](State& state) {
           Interruption& interruption = state.interruption;
           state.subscription = std::make_unique<Subscription>(
@@ -44,7 +29,7 @@ class Reader {
               interruption.cancel_switch());
           return state.subscription->Connect();
         },
-        [state = state_] {
+        [state = operated_.state()] {
           std::vector<std::pair<std::string, std::vector<uint64_t>>> tensors;
           for (const Tensor& tensor : state->subscription->layout().tensors()) {
             tensors.emplace_back(tensor.name, tensor.shape);
@@ -69,8 +54,9 @@ class Reader {
       return py::make_tuple(versions, stamp, next.label, next.lag, next.examples,
                             Arena{**memory, *memory});
     };
-    return Begin(
+    return operated_.Begin(
         [found, memory](State& state) {
+          if (state.subscription == nullptr) return absl::CancelledError("closed");
           *memory = state.TakeMemory();
           std::span<const float> held;
           if (state.last != nullptr) held = *state.last;
@@ -85,20 +71,18 @@ class Reader {
   }
 
   void Close() {
-    CheckProcess(process_);
-    const py::gil_scoped_release release;
-    state_->interruption.Stop();
-    const auto left = operations_->Begin([state = state_] {
-      state->subscription.reset();
+    operated_.End([](State& state) {
+      state.Release();
       return absl::OkStatus();
     });
-    left->Wait(absl::Seconds(30));
   }
 
  private:
   using Memory = std::shared_ptr<std::vector<float>>;
 
   struct State {
+    void Release() { subscription.reset(); }
+
     /// Returns memory for a model that Python has let go of, or new one: fresh pages cost more than
     /// filling them.
     Memory TakeMemory() {
@@ -117,20 +101,7 @@ class Reader {
     Memory last;  // That of the state returned last; null before the first.
   };
 
-  PendingResult Begin(const std::function<absl::Status(State&)>& work,
-                      std::function<py::object()> value = None) {
-    CheckProcess(process_);
-    return {operations_->Begin([state = state_, work] {
-              const bool is_closed =
-                  state->interruption.interrupted() && state->subscription == nullptr;
-              return is_closed ? absl::CancelledError("closed") : work(*state);
-            }),
-            std::move(value)};
-  }
-
-  const pid_t process_ = getpid();
-  const std::shared_ptr<State> state_ = std::make_shared<State>();
-  std::unique_ptr<Operations> operations_ = std::make_unique<Operations>();
+  Operated<State> operated_;
 };
 
 }  // namespace
