@@ -73,7 +73,7 @@ def _exception_of(code: str, text: str) -> Error:
     if kind is LeaseLost:
         text += "; connect again to go on as a new worker"
     if kind is Left:
-        text = "this process has left the run; connect or subscribe again to go on"
+        text = "this process has left the run; connect again, or subscribe again, to go on"
     return kind(text)
 
 
