@@ -8,9 +8,9 @@
 
 namespace slipstream {
 
-/// What has changed from one version of some values to another, bit for bit; the format is that of
-/// ValueChanges in proto/shard.proto. Where few values change, it is short: 6 bytes for each, or 4
-/// if the new ones are of bfloat16's precision.
+/// These functions write and apply the changes from one version of some values to another, bit for
+/// bit; WeightsChunk.changed_count in proto/shard.proto has the format. Where few values change, it
+/// is short: 6 bytes for each, or 4 if the new ones are of bfloat16's precision.
 
 /// The number of values of a block; the last one may be shorter.
 inline constexpr size_t kChangesBlockValues = 65'536;

@@ -73,7 +73,7 @@ struct PushHeader {
   /// The mini-batches that the push stands for.
   BatchRanges batches;
 
-  /// Of whole weights: the sender's own number for them, for readers.
+  /// The sender's own number for whole weights, for readers.
   uint64_t label = 0;
 
   /// Travels with the last chunk, because it is not known earlier.
@@ -258,7 +258,7 @@ struct PullRequest {
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
 };
 
-/// What has changed in some of a shard's values since a version that the reader holds.
+/// The changes in some of a shard's values since a version that the reader holds.
 struct ValueChanges {
   /// They are of the values [offset, offset + count) of the shard.
   uint64_t offset = 0;

@@ -263,7 +263,7 @@ struct WireSpec {
   friend bool operator==(const WireSpec&, const WireSpec&) = default;
 };
 
-/// Those who read weights and push nothing.
+/// Settings about readers, who take weights and push nothing.
 struct ReadersSpec {
   /// The number of newest versions that shards keep for readers, so that one who takes the parts of
   /// a version one after another finds them. In [1, kVersionsKeptMax]. By default

@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// What a reader says of itself, with every report.
+/// The report of a reader about itself.
 struct ReaderReport {
   /// A random number, one per reader, that is not 0.
   uint64_t instance = 0;

@@ -53,7 +53,7 @@ class Round {
     /// The factor by which its sender clips it (PushSeal::clip).
     double clip = 1.0;
 
-    /// Of whole weights: the stamp and the label of the version that they are.
+    /// The stamp and the label of the version that whole weights are.
     std::optional<Stamp> stamp = std::nullopt;
     uint64_t label = 0;
   };

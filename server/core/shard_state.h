@@ -36,7 +36,7 @@ struct ShardPlan {
   uint64_t examples_per_epoch = 0;
 };
 
-/// What is known of one version.
+/// The facts about one version.
 struct VersionRecord {
   /// The number of examples whose gradients are part of it.
   uint64_t examples = 0;

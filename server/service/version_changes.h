@@ -13,7 +13,7 @@
 
 namespace slipstream {
 
-/// What has changed from older versions to one, made when the first reader asks and kept for the
+/// The changes from older versions to one, made when the first reader asks and kept for the
 /// others, who mostly hold the same older version.
 ///
 /// Thread-safe: guarded by its own mutex, which is held while changes are made, for about 1 s for

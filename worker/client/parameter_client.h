@@ -115,7 +115,7 @@ class ParameterClient {
     /// The caller's number for this step; Transfer repeats it.
     uint64_t step = 0;
 
-    /// Of whole weights: PushHeader::label.
+    /// The same as PushHeader::label.
     uint64_t label = 0;
   };
 

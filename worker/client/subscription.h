@@ -70,8 +70,8 @@ class Subscription {
     uint64_t lag = 0;
   };
 
-  /// Whoever throws `cancel`, which must outlive the subscription, and has `sleeper` return false
-  /// ends all waits.
+  /// `cancel` must outlive the subscription. All waits end once it is thrown and `sleeper` returns
+  /// false.
   Subscription(Options options, Sleeper sleeper, CancelSwitch& cancel);
 
   /// Leaves the list of readers.

@@ -23,7 +23,7 @@
 #include "common/security/credential_files.h"
 #include "worker/python/operations.h"
 
-/// What the classes of the extension module have in common.
+/// This file has what the classes of the extension module share.
 
 namespace slipstream {
 

@@ -77,7 +77,7 @@ class Session {
     /// The loss, for status and logs.
     std::optional<float> loss;
 
-    /// Of whole weights: the caller's own number for them, for readers.
+    /// The caller's own number for whole weights, for readers.
     uint64_t label = 0;
   };
 
