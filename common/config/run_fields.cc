@@ -276,9 +276,8 @@ void AddCompute(Table& table) {
           FlagType{}, [](auto& s) -> auto& { return s.compute.deterministic; })));
 }
 
-void AddMachine(Table& table) {
+void AddWire(Table& table) {
   const auto worker = Field::Locality::kWorker;
-  const auto server = Field::Locality::kServer;
   table.push_back(Local(
       worker,
       Choice(
@@ -310,6 +309,9 @@ void AddMachine(Table& table) {
       "Pushes that a shard holds before it asks workers to retry later; 0 for as many as workers "
       "may have on their way.",
       BytesType{0, uint64_t{1} << 40, 1}, [](auto& s) -> auto& { return s.wire.push_bytes_max; }));
+}
+
+void AddReadersAndEvaluation(Table& table) {
   table.push_back(Scalar(
       "readers.versions_kept",
       "The number of newest versions of the weights that servers keep for readers, each in memory "
@@ -317,10 +319,15 @@ void AddMachine(Table& table) {
       CountType{1, kVersionsKeptMax}, [](auto& s) -> auto& { return s.readers.versions_kept; }));
   table.back().has_dependent_default = true;
   table.push_back(Choice(
+      "readers.on_lag",
+      "What follows if a reader is as many versions behind as it wants to be at most (max_lag). "
+      "report: the "
+      "status shows it; wait: workers also wait until it has read on, or is gone.",
+      {"report", "wait"}, [](auto& s) -> auto& { return s.readers.on_lag; }));
+  table.push_back(Choice(
       "evaluation.by",
       "Whether workers measure the weights, the final ones in any case, or nobody does. nobody if "
-      "the "
-      "examples are the workers'.",
+      "the examples are the workers'.",
       {"workers", "nobody"}, [](auto& s) -> auto& { return s.evaluation.by; }));
   table.back().has_dependent_default = true;
   table.push_back(Only(
@@ -329,6 +336,10 @@ void AddMachine(Table& table) {
           "evaluation.every_epochs",
           "Measures accuracy on the test set every so many epochs; 0: only at the end.",
           CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.evaluation.every_epochs; })));
+}
+
+void AddLog(Table& table) {
+  const auto server = Field::Locality::kServer;
   table.push_back(Local(server, Choice(
                                     "log.level", "The lowest level that is logged.",
                                     {"debug", "info", "warning", "error"},
@@ -407,7 +418,9 @@ std::vector<Field> RunFields() {
   AddOptimizerFields(table);
   AddCluster(table);
   AddCompute(table);
-  AddMachine(table);
+  AddWire(table);
+  AddReadersAndEvaluation(table);
+  AddLog(table);
   AddOperation(table);
   return table;
 }

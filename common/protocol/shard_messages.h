@@ -255,6 +255,10 @@ struct PullRequest {
   /// In a pull that does not train: the version whose values the reader has.
   std::optional<Version> held;
 
+  /// The number under which the reader reports to the coordinator, if workers may have to wait for
+  /// it; else 0.
+  uint64_t reader = 0;
+
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
 };
 

@@ -270,6 +270,13 @@ struct ReadersSpec {
   /// AlgorithmRow::versions_kept.
   uint32_t versions_kept = 1;
 
+  /// What follows if a reader lags behind by as many versions as it wants to at most.
+  enum class OnLag : uint8_t {
+    kReport,  // The status shows it.
+    kWait,    // Workers wait, too, until it has read on, or is gone.
+  };
+  OnLag on_lag = OnLag::kReport;
+
   friend bool operator==(const ReadersSpec&, const ReadersSpec&) = default;
 };
 

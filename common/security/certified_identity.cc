@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kScheme = "slipstream:";
 constexpr std::string_view kPrefix = "slipstream://run/";
-constexpr std::array<std::string_view, 4> kRoleNames = {"server", "worker", "operator", "viewer"};
+constexpr std::array<std::string_view, 5> kRoleNames = {"server", "worker", "operator", "viewer",
+                                                        "reader"};
 
 /// Returns whether `name` may be run.yaml's `name`: 1 to 64 letters, digits, '.', '_' and '-'.
 bool IsRunName(std::string_view name) {

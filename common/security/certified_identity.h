@@ -18,13 +18,14 @@ enum class CertifiedRole : uint8_t {
   kWorker,    // Trains.
   kOperator,  // Watches and steers.
   kViewer,    // Watches.
+  kReader,    // Watches, and reads the weights.
 };
 
-/// Returns the role's name in a URI: "server", "worker", "operator" or "viewer".
+/// Returns the role's name in a URI: "server", "worker", "operator", "viewer" or "reader".
 std::string_view NameOf(CertifiedRole role);
 
 /// Returns the name of a member's files: "server-0", "worker-3"; "worker" for any worker,
-/// "operator", "viewer".
+/// "operator", "viewer", "reader".
 std::string MemberName(CertifiedRole role, std::optional<uint32_t> number);
 
 /// The holder of a certificate, which is named by one URI among the subject's alternative names:
@@ -34,6 +35,7 @@ std::string MemberName(CertifiedRole role, std::optional<uint32_t> number);
 ///   slipstream://run/mnist/worker/*      any worker
 ///   slipstream://run/mnist/operator
 ///   slipstream://run/mnist/viewer
+///   slipstream://run/mnist/reader
 struct CertifiedIdentity {
   std::string run;  // The `name` of run.yaml.
   CertifiedRole role = CertifiedRole::kViewer;

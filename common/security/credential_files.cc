@@ -45,7 +45,9 @@ std::vector<std::string> OpenFiles(const CredentialFiles& files) {
 
 /// Returns OK if the holder may use the identity.
 absl::Status CheckHolder(const CertifiedIdentity& identity, const CredentialHolder& holder) {
-  const bool is_watcher = holder.role == CertifiedRole::kOperator;  // Any role may watch.
+  // Any role may watch; servers decide on the rest.
+  const bool is_watcher =
+      holder.role == CertifiedRole::kOperator || holder.role == CertifiedRole::kReader;
   const bool is_role = identity.role == holder.role || is_watcher;
   const bool is_number = !holder.number.has_value() || !identity.number.has_value() ||
                          *identity.number == *holder.number || is_watcher;

@@ -15,7 +15,7 @@
 namespace slipstream {
 
 /// The process that credentials are for. Its name is that of its files: "server-0", "worker-3",
-/// "worker" for a worker whose id the coordinator chooses, "operator" for psctl.
+/// "worker" for a worker whose id the coordinator chooses, "operator" for psctl, "reader".
 struct CredentialHolder {
   CertifiedRole role = CertifiedRole::kOperator;
   std::optional<uint32_t> number;

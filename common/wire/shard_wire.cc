@@ -121,6 +121,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   if (request.exact) *wire.mutable_exact() = ToWire(*request.exact);
   wire.set_wants_seal(request.wants_seal);
   if (request.held) wire.set_held_version(Value(*request.held));
+  wire.set_reader(request.reader);
   return wire;
 }
 
@@ -285,6 +286,7 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
     return absl::InvalidArgumentError("held_version: a pull that trains takes whole weights");
   }
   if (wire.has_held_version()) request.held = Version{wire.held_version()};
+  request.reader = wire.reader();
   return request;
 }
 

@@ -85,7 +85,8 @@ absl::StatusOr<CertsPlan> PlanCerts(const CertsInitArguments& arguments, const R
     plan.certificates.push_back(
         {.identity = {plan.run, CertifiedRole::kWorker, std::nullopt}, .hosts = {}});
   }
-  for (const CertifiedRole role : {CertifiedRole::kOperator, CertifiedRole::kViewer}) {
+  for (const CertifiedRole role :
+       {CertifiedRole::kOperator, CertifiedRole::kViewer, CertifiedRole::kReader}) {
     plan.certificates.push_back({.identity = {plan.run, role, std::nullopt}, .hosts = {}});
   }
   return plan;

@@ -20,7 +20,7 @@ struct PlannedCertificate {
   std::string FileStem() const;
 };
 
-/// The certificates of a run: its servers, its workers, one operator and one viewer.
+/// The certificates of a run: its servers, its workers, one operator, one viewer and one reader.
 struct CertsPlan {
   std::string run;
   std::vector<PlannedCertificate> certificates;

@@ -29,7 +29,8 @@ Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
     return is_over ? Verdict::kRunFailed : Verdict::kGoOn;
   }
   if (facts.phase == v1::FINISHED) {
-    const bool is_over = facts.workers_running == 0 || facts.in_phase > limits.finished_phase_max;
+    const bool is_left = facts.workers_running == 0 && !facts.has_readers;
+    const bool is_over = is_left || facts.in_phase > limits.finished_phase_max;
     return is_over ? Verdict::kFinished : Verdict::kGoOn;
   }
   const std::span<const ProcessEnd> known = facts.ends.first(facts.ends_before_phase);

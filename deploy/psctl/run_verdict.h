@@ -25,6 +25,9 @@ struct RunFacts {
 
   uint32_t workers_running = 0;
 
+  /// Whether readers are there that may want the last state.
+  bool has_readers = false;
+
   /// How long no worker has been running.
   absl::Duration without_workers;
 

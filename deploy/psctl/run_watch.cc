@@ -1,5 +1,6 @@
 #include "deploy/psctl/run_watch.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -121,11 +122,13 @@ void RunWatch::MarkLostWorkers() {
 }
 
 RunFacts RunWatch::FactsAt(absl::Time now) const {
+  const auto is_live = [](const v1::ReaderStatus& reader) { return reader.state() == "live"; };
   return {.phase = status_.phase(),
           .in_phase = now - phase_since_,
           .ends = cluster_.ends(),
           .ends_before_phase = ends_before_status_,
           .workers_running = cluster_.running(Role::kWorker),
+          .has_readers = std::ranges::any_of(status_.readers(), is_live),
           .without_workers = now - last_worker_seen_,
           .start_timeout = options_.start_timeout};
 }

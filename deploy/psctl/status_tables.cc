@@ -120,7 +120,7 @@ Entry EntryOf(const v1::ReaderStatus& reader) {
   const bool is_published = reader.label() > 0;
   Entry entry;
   entry.row = {fmt::format("{}", reader.reader()),
-               is_late ? "LATE" : reader.state(),
+               reader.is_awaited() ? "awaited" : (is_late ? "LATE" : reader.state()),
                reader.name(),
                reader.host(),
                reader.has_version() ? fmt::format("{}", reader.version()) : "-",

@@ -36,7 +36,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
                       spec.fixed_examples()),
       evaluations_(is_measured_ ? spec.evaluation.every_epochs : 0,
                    is_measured_ ? spec.model_files.save_every_epochs : 0, spec.training.epochs),
-      readers_(spec.cluster.lease),
+      readers_(spec.cluster.lease, spec.readers.on_lag == ReadersSpec::OnLag::kWait),
       phase_since_(start),
       start_(start),
       last_observed_(start) {
@@ -225,6 +225,7 @@ absl::StatusOr<uint64_t> Coordinator::OnReader(const ReaderReport& report, absl:
     AddNote(false, report.leaves ? "reader left" : "reader came",
             {{"reader", *number}, {"host", report.host}, {"name", report.name}});
   }
+  // Shards hear of it at the next tick: a reader may report often.
   return number;
 }
 

@@ -244,7 +244,8 @@ class Coordinator {
   std::vector<WorkerId> FindMissingWorkers() const;
   std::string MissingWorkers() const;
   std::string LastWords() const;
-  void PublishOrders();
+  void PublishOrders(absl::Time now);
+  bool ServersMayExit(absl::Time now) const;
   void AddNote(bool is_warning, std::string text, std::vector<LogField> fields = {});
 
   // Constant after construction.

@@ -10,6 +10,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
+#include "server/core/reader_pace.h"
 
 namespace slipstream {
 
@@ -57,6 +58,9 @@ struct ServerOrders {
 
   /// Set once servers may exit: the run is over, every worker has left, and the settings say so.
   bool may_exit = false;
+
+  /// The readers that workers wait for; none unless they train.
+  LagLimits awaited_readers;
 
   /// Why the run failed. Set in kFailed.
   std::string failure;

@@ -24,7 +24,7 @@ constexpr uint32_t kMissingNamedMax = 16;
 void Coordinator::Advance(absl::Time now) {
   while (AdvanceOnce(now)) {
   }
-  PublishOrders();
+  PublishOrders(now);
 }
 
 bool Coordinator::AdvanceOnce(absl::Time now) {
@@ -88,7 +88,7 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
     const Initialization::Grant& grant = *initialization_.grant();
     AddNote(false, "initialization granted",
             {{"worker", Value(grant.holder.worker)}, {"grant", grant.number}});
-    PublishOrders();
+    PublishOrders(now);
     grant_orders_ = orders_.number;
     return true;
   }
@@ -153,7 +153,7 @@ void Coordinator::EnterStage(uint32_t stage, absl::Time now) {
           {{"policy", RowOf(stages_[stage].consistency.policy).name}, {"steps", batches_done()}});
   phase_ = Phase::kTraining;
   phase_since_ = now;
-  PublishOrders();
+  PublishOrders(now);
   phase_orders_ = stage_orders_ = orders_.number;
 }
 
@@ -230,7 +230,7 @@ void Coordinator::MoveTo(Phase phase, absl::Time now) {
   std::vector<LogField> fields = {{"phase", Name(phase)}};
   if (!failure_.empty()) fields.emplace_back("reason", failure_);
   AddNote(phase == Phase::kFailed, "the run's phase changes", std::move(fields));
-  PublishOrders();
+  PublishOrders(now);
   phase_orders_ = orders_.number;
 }
 
@@ -258,16 +258,25 @@ std::string Coordinator::LastWords() const {
   return "";
 }
 
-void Coordinator::PublishOrders() {
+bool Coordinator::ServersMayExit(absl::Time now) const {
+  if (!exits_after_ || !IsOver() || membership_.live() > 0) return false;
+  // Readers take the last state, unless one is too long at something else.
+  const bool readers_have_time = phase_ == Phase::kFinished && now - phase_since_ <= lease_;
+  return !readers_have_time || !readers_.any_live();
+}
+
+void Coordinator::PublishOrders(absl::Time now) {
   ServerOrders& orders = orders_;
-  const bool is_over = IsOver();
-  const bool may_exit = exits_after_ && is_over && membership_.live() == 0;
+  const bool may_exit = orders.may_exit || ServersMayExit(now);
+  const bool may_hold_back = phase_ == Phase::kTraining && !end_reason_.has_value();
+  LagLimits awaited = may_hold_back ? readers_.Awaited() : LagLimits();
   const std::optional<Initialization::Grant>& grant = initialization_.grant();
   const uint64_t number = grant.has_value() ? grant->number : 0;
   const bool ends_work = works_in_rounds() && ends_early_;
   if (orders.stage == stage_ && orders.phase == phase_ &&
       orders.view.number == membership_.view().number && orders.grant == number &&
-      orders.may_exit == may_exit && orders.ends_work == ends_work) {
+      orders.may_exit == may_exit && orders.ends_work == ends_work &&
+      orders.awaited_readers == awaited) {
     return;
   }
 
@@ -279,6 +288,7 @@ void Coordinator::PublishOrders() {
   orders.initializer = grant.has_value() ? grant->holder : Identity{};
   orders.may_exit = may_exit;
   orders.ends_work = ends_work;
+  orders.awaited_readers = std::move(awaited);
   orders.drain_version = rounds_done_ ? servers_.servers()[0]->report.version : Version{};
   if (!orders.model.has_value() && grant.has_value()) {
     const Initialization::Model& model = *initialization_.model();

@@ -34,6 +34,10 @@ absl::Status CheckReport(const ReaderReport& report) {
 
 absl::StatusOr<uint64_t> Readers::OnReport(const ReaderReport& report, absl::Time now) {
   if (absl::Status status = CheckReport(report); !status.ok()) return status;
+  if (are_awaited_ && report.lag_max == 0) {
+    return absl::InvalidArgumentError(
+        "lag_max: at least 1 where workers wait for readers (readers.on_lag), or none");
+  }
   const auto known = numbers_.find(report.instance);
   if (report.leaves) {
     if (known == numbers_.end()) return next_;
@@ -48,7 +52,7 @@ absl::StatusOr<uint64_t> Readers::OnReport(const ReaderReport& report, absl::Tim
   }
   const uint64_t number = known != numbers_.end() ? known->second : next_++;
   numbers_[report.instance] = number;
-  Reader& reader = readers_[number];
+  Reader& reader = readers_.try_emplace(number, Reader{.newest_before = newest_}).first->second;
   const bool holds_another = reader.report.held != report.held;
   reader.report = report;
   reader.last_heard = now;
@@ -76,6 +80,25 @@ uint64_t Readers::LagOf(const Reader& reader) const {
   if (!reader.report.held.has_value()) return 0;
   const Version newest = std::max(newest_, reader.report.newest);
   return Value(newest) - std::min(Value(newest), Value(*reader.report.held));
+}
+
+LagLimits Readers::Awaited() const {
+  LagLimits awaited;
+  for (const auto& [_, reader] : readers_) {
+    if (!are_awaited_ || !reader.is_live || !reader.report.lag_max.has_value()) continue;
+    awaited.emplace(reader.report.instance, *reader.report.lag_max);
+  }
+  return awaited;
+}
+
+bool Readers::IsAwaited(const Reader& reader) const {
+  if (!are_awaited_ || !reader.is_live || !reader.report.lag_max.has_value()) return false;
+  const Version held = reader.report.held.value_or(reader.newest_before);
+  return Value(newest_) - std::min(Value(newest_), Value(held)) >= *reader.report.lag_max;
+}
+
+bool Readers::any_live() const {
+  return std::ranges::any_of(readers_, [](const auto& entry) { return entry.second.is_live; });
 }
 
 void Readers::Tick(absl::Time now) {

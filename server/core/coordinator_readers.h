@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/core/reader_pace.h"
 
 namespace slipstream {
 
@@ -66,9 +67,15 @@ class Readers {
     /// Since when it has been known, while the reader held its version, that there is a newer one;
     /// empty if there is none.
     std::optional<absl::Time> behind_since;
+
+    /// The newest version when the reader came.
+    Version newest_before{};
   };
 
-  explicit Readers(absl::Duration lease) : lease_(lease) {}
+  /// `are_awaited`: workers wait for readers that would otherwise lag behind by more than they
+  /// want to.
+  explicit Readers(absl::Duration lease, bool are_awaited = false)
+      : lease_(lease), are_awaited_(are_awaited) {}
 
   /// Takes a report, and returns the number by which people know the reader, from 0; of one that
   /// leaves and is not known, the number has no meaning. Fails with INVALID_ARGUMENT, naming the
@@ -90,6 +97,16 @@ class Readers {
 
   Version newest() const { return newest_; }
 
+  /// Returns the live readers that workers wait for, at most for as many versions each.
+  LagLimits Awaited() const;
+
+  /// Returns whether workers wait for this one, where they wait for any, by what is known of its
+  /// lag. Before it holds a version, it counts as holding the one that was there when it came.
+  bool IsAwaited(const Reader& reader) const;
+
+  /// Returns whether any reader is there.
+  bool any_live() const;
+
   /// All readers that are there or were lately, by number.
   const std::map<uint64_t, Reader>& readers() const { return readers_; }
 
@@ -97,7 +114,10 @@ class Readers {
   void NoteLag(Reader& reader, absl::Time now) const;
   bool ForgetOneThatIsGone();
 
+  // Constant after construction.
   const absl::Duration lease_;
+  const bool are_awaited_;
+
   std::map<uint64_t, Reader> readers_;
   std::map<uint64_t, uint64_t> numbers_;  // By instance.
   uint64_t next_ = 0;

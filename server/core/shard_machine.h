@@ -164,6 +164,9 @@ class ShardMachine {
   /// other shards.
   ShardOutput OnWorkEnds();
 
+  /// Has workers wait for these readers alone, on shard 0. Has no effect on other shards.
+  ShardOutput OnAwaitedReaders(const LagLimits& readers);
+
   // Events from the client that brings the initial weights.
 
   /// Returns OK if the initial weights may come from this client at present, else why not.
@@ -449,6 +452,7 @@ class ShardMachine {
   bool TryAnswer(PendingCall& call, ShardOutput& output);
   std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
   void ServeWaiting(ShardOutput& output);
+  void ServeWaitingOnce(ShardOutput& output);
   std::vector<WorkerId> Owing() const;
 
   /// Whether gradients on their way are noted by slots, because rounds may wait for them.

@@ -46,6 +46,15 @@ ShardOutput ShardMachine::OnOrders(const ServerOrders& orders) {
   Append(OnView(orders.view), output);
   Append(OnPhase(orders.phase, orders.drain_version), output);
   if (orders.ends_work) Append(OnWorkEnds(), output);
+  Append(OnAwaitedReaders(orders.awaited_readers), output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnAwaitedReaders(const LagLimits& readers) {
+  ShardOutput output;
+  if (!is_first()) return output;
+  state_.reader_pace.Adopt(readers, published());
+  ServeWaiting(output);
   return output;
 }
 

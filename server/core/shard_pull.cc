@@ -62,20 +62,24 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
                          .held = request.held,
                          .slot = request.slot,
                          .is_pull = true,
+                         .awaited_reader = request.reader,
                          .reader = ReaderOf(request)};
   // A pull that comes after the push that it was made for is a late repetition: its sender has gone
   // on, and will not compute from the answer.
   if (request.trains && request.identity.has_value() &&
       request.sequence == members().At(request.identity->worker).expected()) {
     pending.trainer = request.identity->worker;
+    pending.goes_on = true;
     EnterPace(*pending.trainer, request.clock);
     pending.condition = WaitsFor(*pending.trainer, pending.slot, /*after_push=*/false);
     pending.condition.version = std::max(pending.condition.version, request.min_version);
     OweFrom(*pending.trainer, pending.condition.version);
     if (pending.condition.version > decided()) ExcuseFromOpenRound(*pending.trainer, output);
   }
+  const bool was_held_back = state_.reader_pace.HoldsBack(decided());
   Answer(std::move(pending), output);
-  if (traits_.keeps_pace) ServeWaiting(output);
+  const bool is_free = was_held_back && !state_.reader_pace.HoldsBack(decided());
+  if (traits_.keeps_pace || is_free) ServeWaiting(output);
   return output;
 }
 
@@ -184,6 +188,7 @@ bool ShardMachine::CanServe(const PendingCall& call) const {
   const Version version = call.condition.version;
   if (!is_initialized() || (version > published() && !nothing_newer_comes)) return false;
   if (call.condition.slowest > WorkerClock{} && phase() != Phase::kFailed) return false;
+  if (call.goes_on && state_.reader_pace.HoldsBack(decided())) return false;
   if (call.exact.has_value() && !FindKept(*call.exact).has_value()) return false;
   if (!call.is_pull) return true;
   // Until all shards have the weights of one grant, these may be replaced by another client's.
@@ -223,6 +228,7 @@ void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
 ShardAnswer ShardMachine::Served(PendingCall call) {
   const Version version = VersionFor(call);
   if (call.is_pull) BeginPull(call);
+  state_.reader_pace.OnSent(call.awaited_reader, version);
   ShardAnswer answer = {.call = call.call, .push = std::move(call.push)};
   const std::optional<RoundWork> work = WorkFor(call.trainer);
   if (!call.wants_weights) return answer;
@@ -266,6 +272,15 @@ std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& tr
 }
 
 void ShardMachine::ServeWaiting(ShardOutput& output) {
+  bool was_held_back = false;
+  do {
+    was_held_back = state_.reader_pace.HoldsBack(decided());
+    ServeWaitingOnce(output);
+    // A reader that was served may have been the one that others, who came before it, wait for.
+  } while (was_held_back && !state_.reader_pace.HoldsBack(decided()));
+}
+
+void ShardMachine::ServeWaitingOnce(ShardOutput& output) {
   // Serve the calls one by one, by age: a call that is served may take the place that the next one
   // waits for.
   std::vector<PendingCall>& waiting = state_.waiting;

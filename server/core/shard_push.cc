@@ -200,6 +200,7 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
   // A repetition of an older push was delayed by the network: its sender has gone on, and will not
   // compute from the answer.
   const bool is_newest = Next(header.sequence) == members().At(worker).expected();
+  pending.goes_on = is_newest && (header.pull || header.count > 0);
   if (header.pull && is_newest) {
     pending.trainer = worker;
     OweFrom(worker, pending.condition.version);

@@ -14,6 +14,7 @@
 #include "common/protocol/view.h"
 #include "server/core/lag_tracker.h"
 #include "server/core/member_table.h"
+#include "server/core/reader_pace.h"
 #include "server/core/round.h"
 #include "server/core/round_work.h"
 #include "server/core/shard_output.h"
@@ -75,7 +76,11 @@ struct PendingCall {
   std::optional<WorkerId> trainer;
   uint32_t slot = 0;     // The slot of that gradient.
   bool is_pull = false;  // Only the answer to a pull pins a version.
-  Reader reader;         // The reader whose call it is.
+
+  /// Whether its worker goes on to a gradient with the answer. It then waits for readers, too.
+  bool goes_on = false;
+  uint64_t awaited_reader = 0;  // As PullRequest::reader.
+  Reader reader;                // The reader whose call it is.
 };
 
 /// How often the staleness guard engaged.
@@ -145,6 +150,9 @@ struct ShardState {
 
   /// The pulls of readers who are not members that are served and not done.
   std::map<CallId, PullUnderWay> reader_pulls;
+
+  /// Used on shard 0, which holds workers back for all shards.
+  ReaderPace reader_pace;
 
   /// The number of payload bytes of pushes that arrive or are held.
   uint64_t bytes_queued = 0;

@@ -14,7 +14,8 @@ constexpr uint8_t kServer = Bit(CertifiedRole::kServer);
 constexpr uint8_t kWorker = Bit(CertifiedRole::kWorker);
 constexpr uint8_t kOperator = Bit(CertifiedRole::kOperator);
 constexpr uint8_t kViewer = Bit(CertifiedRole::kViewer);
-constexpr uint8_t kEverybody = kServer | kWorker | kOperator | kViewer;
+constexpr uint8_t kReader = Bit(CertifiedRole::kReader);
+constexpr uint8_t kEverybody = kServer | kWorker | kOperator | kViewer | kReader;
 
 struct MethodRoles {
   std::string_view method;
@@ -33,13 +34,13 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/Report", kWorker},
     {"/slipstream.v1.Coordinator/Leave", kWorker},
     {"/slipstream.v1.Coordinator/EndTraining", kOperator},
-    {"/slipstream.v1.Coordinator/Follow", kWorker | kOperator},
+    {"/slipstream.v1.Coordinator/Follow", kWorker | kOperator | kReader},
     {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
     {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},
     // Servers introduce themselves with it to the server of shard 0.
-    {"/slipstream.v1.Shard/GetTransports", kWorker | kServer | kOperator},
+    {"/slipstream.v1.Shard/GetTransports", kWorker | kServer | kOperator | kReader},
     {"/slipstream.v1.Shard/Initialize", kWorker},
-    {"/slipstream.v1.Shard/Pull", kWorker | kOperator},
+    {"/slipstream.v1.Shard/Pull", kWorker | kOperator | kReader},
     {"/slipstream.v1.Shard/Push", kWorker},
     {"/slipstream.v1.Shard/Exchange", kWorker},
 };
@@ -58,7 +59,7 @@ bool MayCall(CertifiedRole role, std::string_view method) {
 }
 
 bool TokenMayCall(std::string_view method) {
-  return OneOfMayCall(kWorker | kOperator | kViewer, method);
+  return OneOfMayCall(kWorker | kOperator | kViewer | kReader, method);
 }
 
 }  // namespace slipstream

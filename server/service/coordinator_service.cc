@@ -244,6 +244,9 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     v1::ReaderStatus& status = facts.readers.emplace_back(DescribeReader(reader, now));
     status.set_reader(number);
     status.set_lag(coordinator_.readers().LagOf(reader));
+    const bool is_waited_for =
+        coordinator_.orders().awaited_readers.contains(reader.report.instance);
+    status.set_is_awaited(is_waited_for && coordinator_.readers().IsAwaited(reader));
   }
   facts.evaluations = coordinator_.evaluations().results();
   facts.weights_sha256 = coordinator_.evaluations().weights_sha256();

@@ -27,6 +27,11 @@ v1::SyncServerReply ToWire(const ServerOrders& orders) {
   wire.set_drain_version(Value(orders.drain_version));
   wire.set_ends_work(orders.ends_work);
   wire.set_stage(orders.stage);
+  for (const auto& [instance, lag_max] : orders.awaited_readers) {
+    v1::AwaitedReader& reader = *wire.add_awaited_readers();
+    reader.set_instance(instance);
+    reader.set_lag_max(lag_max);
+  }
   return wire;
 }
 
@@ -59,6 +64,9 @@ absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire) {
   orders.drain_version = Version{wire.drain_version()};
   orders.ends_work = wire.ends_work();
   orders.stage = wire.stage();
+  for (const v1::AwaitedReader& reader : wire.awaited_readers()) {
+    orders.awaited_readers[reader.instance()] = reader.lag_max();
+  }
   return orders;
 }
 

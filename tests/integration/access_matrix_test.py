@@ -22,7 +22,7 @@ WORKER_3 = blob(1, IDENTITY)
 PUSH = first_chunk(IDENTITY, 1, 1, bytes(4))
 
 # A method, the message it is sent, and the roles that may call it with this message: s the server
-# of shard 1, w worker 3, o an operator, v a viewer, t the holder of a token.
+# of shard 1, w worker 3, o an operator, v a viewer, r a reader, t the holder of a token.
 Call = collections.namedtuple("Call", ["method", "message", "roles"])
 CALLS = {
     "SyncServer": Call(COORDINATOR + "SyncServer", number(1, 1), "s"),
@@ -34,19 +34,19 @@ CALLS = {
     "Report": Call(COORDINATOR + "Report", WORKER_3, "wt"),
     "Leave": Call(COORDINATOR + "Leave", WORKER_3, "wt"),
     "EndTraining": Call(COORDINATOR + "EndTraining", b"", "ot"),
-    "GetStatus": Call(COORDINATOR + "GetStatus", b"", "swovt"),
-    "WatchStatus": Call(COORDINATOR + "WatchStatus", number(1, 100), "swovt"),
+    "GetStatus": Call(COORDINATOR + "GetStatus", b"", "swovrt"),
+    "WatchStatus": Call(COORDINATOR + "WatchStatus", number(1, 100), "swovrt"),
     "GetTransports": Call(SHARD + "GetTransports", WORKER_3, "wt"),
     "GetTransports (server)": Call(SHARD + "GetTransports", number(2, 1), "s"),
     "Initialize": Call(SHARD + "Initialize", blob(1, WORKER_3), "wt"),
     "Pull": Call(SHARD + "Pull", WORKER_3, "wt"),
-    "Pull (reader)": Call(SHARD + "Pull", b"", "wot"),
+    "Pull (reader)": Call(SHARD + "Pull", b"", "wort"),
     "Push": Call(SHARD + "Push", PUSH, "wt"),
     "Exchange": Call(SHARD + "Exchange", PUSH, "wt"),
     "method of ours unknown": Call(SHARD + "Nothing", b"", ""),
-    "service unknown": Call("/no.such.Service/Method", b"", "swovt"),
-    "health": Call("/grpc.health.v1.Health/Check", b"", "swovt"),
-    "reflection": Call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"", "swovt"),
+    "service unknown": Call("/no.such.Service/Method", b"", "swovrt"),
+    "health": Call("/grpc.health.v1.Health/Check", b"", "swovrt"),
+    "reflection": Call("/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", b"", "swovrt"),
 }
 
 NO_HANDSHAKE, WHO, NOT_YOU, SERVED = "no handshake", "who?", "refused", "served"
@@ -89,7 +89,7 @@ class AccessMatrixTest(unittest.TestCase):
         for stem, member in (("server-0", "server/0"), ("server-1", "server/1"),
                              ("server-2", "server/2"), ("worker-2", "worker/2"),
                              ("worker-3", "worker/3"), ("any-worker", "worker/*"),
-                             ("operator", "operator"), ("viewer", "viewer")):
+                             ("operator", "operator"), ("viewer", "viewer"), ("reader", "reader")):
             cluster.make_certificate(self.certs, stem, member, "localhost", "127.0.0.1")
 
     def start(self, **settings):
@@ -144,10 +144,11 @@ class AccessMatrixTest(unittest.TestCase):
             "server 1": self.channel(live, "server-1"), "server 2": self.channel(live, "server-2"),
             "worker 3": self.channel(live, "worker-3"), "worker 2": self.channel(live, "worker-2"),
             "any worker": self.channel(live, "any-worker"),
-            "operator": self.channel(live, "operator"), "viewer": self.channel(live, "viewer")}
+            "operator": self.channel(live, "operator"), "viewer": self.channel(live, "viewer"),
+            "reader": self.channel(live, "reader")}
         self.addCleanup(channels["plaintext"].close)
         roles = {"server 1": "s", "server 2": "S", "worker 3": "w", "worker 2": "W",
-                 "any worker": "w", "operator": "o", "viewer": "v"}
+                 "any worker": "w", "operator": "o", "viewer": "v", "reader": "r"}
 
         def expected(name, call):
             if name in ("plaintext", "none", "other authority", "expired", "future"):
@@ -158,7 +159,7 @@ class AccessMatrixTest(unittest.TestCase):
                 return NOT_YOU
             # Capitals stand for members other than the one that the messages name.
             role = roles[name]
-            is_for_all = len(call.roles) == 5 or (call.roles == "wot" and role in "wWo")
+            is_for_all = len(call.roles) == 6 or (call.roles == "wort" and role in "wWo")
             return SERVED if is_for_all or role in call.roles else NOT_YOU
 
         print(f"{'':24}", *(f"{name:15}" for name in channels))

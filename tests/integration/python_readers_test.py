@@ -56,12 +56,31 @@ def await_value(look, what):
     return found[-1]
 
 
+def is_done(pending):
+    """Returns whether the result comes within half a second."""
+    try:
+        pending.result(timeout=0.5)
+    except TimeoutError:
+        return False
+    return True
+
+
+def publish_until_held(run, first):
+    """Publishes versions until the answer to one is held back. Returns it, and the version's number: a
+    reader that has just come is not waited for at once."""
+    for version in range(first, first + 10_000):
+        pending = run.publish(weights_of(version), version=version)
+        if not is_done(pending):
+            return pending, version
+    raise AssertionError("nobody waits for the reader")
+
+
 class PythonReadersTest(unittest.TestCase):
-    def servers(self, text=CONFIG):
+    def servers(self, text=CONFIG, **settings):
         scratch = cluster.scratch()
         self.addCleanup(scratch.cleanup)
         config = cluster.write_config(scratch.name, text)
-        live = cluster.Cluster(config, {}, scratch.name, workers=0)
+        live = cluster.Cluster(config, settings, scratch.name, workers=0)
         self.addCleanup(live.stop)
         return live
 
@@ -253,6 +272,80 @@ class PythonReadersTest(unittest.TestCase):
         gone = await_value(lambda: next((r for r in readers_of(live) if r.state == "gone"), None),
                            "the killed reader to be gone")
         self.assertEqual(gone.name, "follower")
+
+    def test_a_publisher_waits_for_readers_that_may_lag_little(self):
+        live = self.servers(CONFIG.replace("versions_kept: 3", "versions_kept: 3, on_lag: wait"))
+        run = self.publisher(live)
+        run.publish(weights_of(1), version=1).result()
+        with self.assertRaisesRegex(slipstream.Refused, "lag_max: at least 1"):
+            self.reader(live, max_lag=0)
+        reader = self.reader(live, max_lag=2)
+        self.reader(live)  # Nobody waits for a reader without a bound.
+        self.assertEqual(next(reader).version, 1)
+        pending, newest = publish_until_held(run, 2)
+        await_value(lambda: [r for r in readers_of(live) if r.is_awaited], "a reader that is awaited")
+        self.assertFalse(pending.done())
+        self.assertEqual(next(reader).version, newest)
+        self.assertEqual(pending.result().outcome, "APPLIED")
+
+        def publish():
+            for version in range(newest + 1, newest + 301):
+                run.publish(weights_of(version), version=version)
+            run.stop()
+            run.finish()
+
+        publishing = threading.Thread(target=publish)
+        publishing.start()
+        lags = [weights.lag for weights in reader]
+        publishing.join(60)
+        self.assertFalse(publishing.is_alive())
+        print("states taken", len(lags), "highest lag", max(lags), flush=True)
+        self.assertGreaterEqual(len(lags), 300 // 2)
+        self.assertLessEqual(max(lags), 2)
+
+    def test_nobody_waits_for_a_reader_that_is_gone(self):
+        live = self.servers(CONFIG.replace("versions_kept: 3", "versions_kept: 3, on_lag: wait"))
+        run = self.publisher(live)
+        run.publish(weights_of(1), version=1).result()
+        follower = subprocess.Popen(
+            [sys.executable, "-c", FOLLOWER.replace("name=", "max_lag=1, name="), live.coordinator],
+            stdout=subprocess.PIPE, text=True)
+        self.addCleanup(follower.stdout.close)
+        self.assertEqual(follower.stdout.readline(), "1\n")
+        follower.send_signal(signal.SIGSTOP)
+        _, newest = publish_until_held(run, 2)
+        follower.kill()
+        follower.wait()
+        pending = run.publish(weights_of(newest + 1), version=newest + 1)
+        self.assertEqual(pending.result(60).outcome, "APPLIED")
+        await_value(lambda: readers_of(live)[0].state == "gone", "the reader to be gone")
+
+    def test_training_ends_although_a_reader_is_awaited(self):
+        live = self.servers(CONFIG.replace("versions_kept: 3", "versions_kept: 3, on_lag: wait"))
+        run = self.publisher(live)
+        run.publish(weights_of(1), version=1).result()
+        reader = self.reader(live, max_lag=1)
+        self.assertEqual(next(reader).version, 1)
+        pending, _ = publish_until_held(run, 2)
+        cluster.psctl("stop", "--coordinator", live.coordinator)
+        self.assertEqual(pending.result(60).outcome, "APPLIED")
+        self.assertFalse(run.fetch())
+        run.finish()
+
+    def test_servers_stay_until_readers_have_the_last_state(self):
+        live = self.servers(CONFIG.replace("lease: 2s", "lease: 1m"), **{"run.after": "exit"})
+        run = self.publisher(live)
+        run.publish(weights_of(1), version=1).result()
+        reader = self.reader(live)
+        self.assertEqual(next(reader).version, 1)
+        run.publish(weights_of(2), version=2).result()
+        run.stop()
+        run.finish()
+        run.leave()
+        self.assertEqual(next(reader).version, 2)
+        self.assertRaises(StopIteration, lambda: next(reader))
+        for server in live.servers:
+            self.assertEqual(server.wait(cluster.DEADLINE_S), 0)  # Long before the lease ends.
 
     def test_a_publisher_that_comes_back_goes_on(self):
         live = self.servers()

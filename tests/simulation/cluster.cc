@@ -39,6 +39,11 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
   for (const absl::Duration time : scenario.joins) {
     queue_.After(time, [this] { StartWorker(std::nullopt); });
   }
+  for (const ReaderPlan& plan : scenario.readers) {
+    const SimWorld world = {scenario_, queue_, network_, history_, trace_, gradients_};
+    readers_.push_back(std::make_unique<SimReader>(world, readers_.size(), plan));
+    readers_.back()->Start();
+  }
   for (const WorkerFault& fault : scenario.faults.workers) {
     queue_.After(fault.at, [this, fault] { Befall(fault); });
   }
@@ -56,7 +61,9 @@ void SimCluster::Run() {
 
 bool SimCluster::IsOver() const {
   // Late repetitions may still be in flight; the shards have to tolerate them.
-  return network_.is_quiet() && !AnyLive() &&
+  const bool are_readers_gone =
+      std::ranges::all_of(readers_, [](const auto& reader) { return reader->is_dead(); });
+  return network_.is_quiet() && !AnyLive() && are_readers_gone &&
          std::ranges::all_of(shards_, [](const auto& shard) { return shard->may_exit(); });
 }
 
@@ -141,6 +148,7 @@ std::string SimCluster::DescribeStuck() const {
                   coordinator_.core().batches_total(), absl::ToInt64Milliseconds(time()), steps(),
                   coordinator_.core().failure());
   for (const auto& shard : shards_) text += "\n  " + shard->Describe();
+  for (const auto& reader : readers_) text += "\n  " + reader->Describe();
   for (const auto& worker : workers_) text += "\n  " + worker->Describe();
   return text;
 }

@@ -14,6 +14,7 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_coordinator.h"
+#include "tests/simulation/sim_reader.h"
 #include "tests/simulation/sim_shard.h"
 #include "tests/simulation/sim_worker.h"
 #include "tests/simulation/sim_world.h"
@@ -69,6 +70,7 @@ class SimCluster final : private ShardEnds {
   Gradients gradients_;
   SimCoordinator coordinator_;
   std::vector<std::unique_ptr<SimShard>> shards_;
+  std::vector<std::unique_ptr<SimReader>> readers_;
   std::vector<std::unique_ptr<SimWorker>> workers_;  // All processes ever started.
 };
 

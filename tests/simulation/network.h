@@ -73,6 +73,7 @@ enum class Method {
   kGetWork,
   kReport,
   kLeave,
+  kFollow,
 };
 
 /// The coordinator's side of calls. It calls `respond` once.

@@ -32,6 +32,7 @@ constexpr uint64_t kRuleStream = 15;
 constexpr uint64_t kWeighingStream = 16;
 constexpr uint64_t kTensorStream = 17;
 constexpr uint64_t kAdaptiveStream = 18;
+constexpr uint64_t kReaderStream = 19;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -191,6 +192,20 @@ void DrawSeldomFetching(Scenario& scenario) {
   run.worker.algorithm = AlgorithmKind::kDownpour;
   run.worker.parameters["push_every"] = 1;  // Keeps the values of a sum below 1.
   run.worker.parameters["fetch_every"] = chance.Between(2, 4);
+}
+
+/// Draws readers that workers wait for.
+void DrawReaders(Scenario& scenario) {
+  Chance chance(scenario.seed, kReaderStream);
+  if (!chance.Happens(200)) return;
+  scenario.run.readers.on_lag = ReadersSpec::OnLag::kWait;
+  for (uint32_t left = chance.Between(1, 3); left > 0; --left) {
+    ReaderPlan& reader = scenario.readers.emplace_back();
+    reader.comes = chance.Time(absl::ZeroDuration(), absl::Seconds(3));
+    reader.lag_max = chance.Between(1, 4);
+    reader.pause_max = chance.Time(absl::ZeroDuration(), absl::Milliseconds(50));
+    if (chance.Happens(300)) reader.dies = chance.Time(absl::ZeroDuration(), absl::Seconds(5));
+  }
 }
 
 /// Draws workers that exchange the model in fragments, among those with local steps.
@@ -423,6 +438,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawAdaptiveCompensation(scenario);
   DrawRule(scenario);
   DrawTensorOptions(scenario);
+  DrawReaders(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }

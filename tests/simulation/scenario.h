@@ -48,6 +48,18 @@ struct Faults {
   absl::Duration end;
 };
 
+/// A reader that workers wait for.
+struct ReaderPlan {
+  absl::Duration comes;
+  uint64_t lag_max = 1;
+
+  /// The longest time that it spends on a version.
+  absl::Duration pause_max;
+
+  /// How long after it came the process is killed, if it is.
+  std::optional<absl::Duration> dies;
+};
+
 /// One simulated run: settings that a run.yaml could have, the behaviour of the world, and its
 /// faults. It is a pure function of its seed.
 struct Scenario {
@@ -68,6 +80,9 @@ struct Scenario {
 
   /// When workers join during training.
   std::vector<absl::Duration> joins;
+
+  /// Only with readers.on_lag: wait.
+  std::vector<ReaderPlan> readers;
   Faults faults;
 
   uint32_t batches_per_epoch() const {

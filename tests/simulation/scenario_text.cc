@@ -77,6 +77,9 @@ std::string Describe(const Scenario& scenario) {
   }
   text += fmt::format(" rule={}", RowOf(run.server_optimizer().kind).name);
   if (!run.optimizer.per_tensor.empty()) text += " options of tensors";
+  for (const ReaderPlan& reader : scenario.readers) {
+    text += fmt::format(" reader:lag_max={}{}", reader.lag_max, reader.dies ? " dies" : "");
+  }
   return text + DescribeStop(run.training);
 }
 

@@ -56,6 +56,8 @@ void SimCoordinator::OnCall(Method method, const std::string& request, const Res
       return Report(request, respond);
     case Method::kLeave:
       return Leave(request, respond);
+    case Method::kFollow:
+      return Follow(request, respond);
   }
 }
 
@@ -236,6 +238,20 @@ void SimCoordinator::Report(const std::string& bytes, const Respond& respond) {
   Note(event, worker, WorkerHeard::What::kCalled);
   ServeOrPark(
       event, 0, [](bool) { return std::string(); }, respond);
+}
+
+void SimCoordinator::Follow(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::FollowRequest>(bytes);
+  const absl::Status event = coordinator_.OnReader(FromWire(request), queue_.now()).status();
+  v1::FollowReply reply;
+  reply.set_phase(ToWire(coordinator_.phase()));
+  const std::optional<ModelOrders>& model = coordinator_.orders().model;
+  if (request.wants_model() && model.has_value()) {
+    *reply.mutable_layout() = ToWire(model->layout);
+    *reply.mutable_shard_map() = ToWire(model->shard_map);
+  }
+  ServeOrPark(
+      event, 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
 }
 
 void SimCoordinator::Leave(const std::string& bytes, const Respond& respond) {

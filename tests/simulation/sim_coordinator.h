@@ -59,6 +59,7 @@ class SimCoordinator {
   void GetWork(const std::string& bytes, const Respond& respond);
   void Report(const std::string& bytes, const Respond& respond);
   void Leave(const std::string& bytes, const Respond& respond);
+  void Follow(const std::string& bytes, const Respond& respond);
 
   const Scenario& scenario_;
   EventQueue& queue_;

@@ -45,7 +45,8 @@ Subscription::Subscription(Options options, Sleeper sleeper, CancelSwitch& cance
       cancel_(cancel),
       coordinator_(options_.coordinator, {.credentials = options_.credentials}, sleeper_) {
   std::random_device device;
-  report_.set_instance((uint64_t{device()} << 32 | device()) | 1);
+  instance_ = (uint64_t{device()} << 32 | device()) | 1;
+  report_.set_instance(instance_);
   report_.set_host(HostName());
   report_.set_name(options_.name);
   if (options_.lag_max.has_value()) report_.set_lag_max(*options_.lag_max);
@@ -91,7 +92,7 @@ absl::Status Subscription::Connect() {
   {
     MutexLock lock(mutex_);
     report_.set_wants_model(false);
-    options.seed = report_.instance();
+    options.seed = instance_;
   }
   shards_ = std::make_unique<ShardGroup>(
       std::vector<std::string>{reply.servers().begin(), reply.servers().end()}, map_, options,
@@ -280,6 +281,7 @@ absl::Status Subscription::Pull(ShardClient& shard, const std::optional<Stamp>& 
   PullRequest request = {.shard_map = map_.fingerprint(), .exact = exact, .wants_seal = true};
   if (number == 0) request.min_version = held_.empty() ? first_ : slipstream::Next(held_[0]);
   if (number > 0 && !held_.empty() && !exact.has_value()) request.min_version = held_[number];
+  if (number == 0 && options_.lag_max.has_value()) request.reader = instance_;
   WeightsArrival arrival = shard.ArrivalOf(memory.weights, nullptr);
   if (!memory.held.empty()) {
     request.held = held_[number];

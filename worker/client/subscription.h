@@ -47,8 +47,8 @@ class Subscription {
     /// For people: visible ASCII characters.
     std::string name = "reader";
 
-    /// The most versions that the reader wants to lag behind, for status; empty if it does not
-    /// matter.
+    /// The most versions that the reader wants to lag behind; empty if it does not matter. The
+    /// status shows whether it does, and with readers.on_lag: wait, workers wait for the reader.
     std::optional<uint64_t> lag_max;
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   };
@@ -155,6 +155,7 @@ class Subscription {
   std::unique_ptr<ShardGroup> shards_;
   Version first_{};  // The first version of shard 0 that is read.
   uint64_t run_ = 0;
+  uint64_t instance_ = 0;
 
   Mutex mutex_;
   CondVar changed_;

@@ -17,7 +17,7 @@ class Reader {
   PendingResult Connect(const std::string& coordinator, const std::string& name,
                         std::optional<uint64_t> lag_max,
                         const std::map<std::string, std::string>& files) {
-    auto credentials = CredentialsOf(files, CertifiedRole::kOperator, std::nullopt);
+    auto credentials = CredentialsOf(files, CertifiedRole::kReader, std::nullopt);
     Check(credentials.status());
     Subscription::Options options = {
         .coordinator = coordinator, .name = name, .lag_max = lag_max, .credentials = *credentials};

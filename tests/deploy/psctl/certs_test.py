@@ -41,8 +41,8 @@ class CertsTest(unittest.TestCase):
         done = self.psctl("certs", "init", self.certs, "--config", "run.yaml")
         self.assertEqual(done.stdout, f"security:\n  mtls:\n    ca: {self.certs}/ca.crt\n")
         found = self.show()
-        self.assertEqual(list(found), ["ca.crt", "operator.crt", "server-0.crt", "server-1.crt",
-                                       "viewer.crt", "worker-0.crt", "worker-1.crt"])
+        self.assertEqual(list(found), ["ca.crt", "operator.crt", "reader.crt", "server-0.crt",
+                                       "server-1.crt", "viewer.crt", "worker-0.crt", "worker-1.crt"])
         self.assertEqual({line["state"] for line in found.values()}, {"ok"})
         self.assertEqual(found["server-0.crt"]["hosts"], "ps-0 localhost 127.0.0.1 ::1")
         self.assertEqual(found["server-1.crt"]["hosts"], "2001:db8::1 localhost 127.0.0.1 ::1")
@@ -107,7 +107,7 @@ class CertsTest(unittest.TestCase):
         self.assertIn("viewer.crt as it is: it is for slipstream://run/mnist/worker/1", done.stderr)
         after = {file.name: file.read_bytes() for file in self.certs.glob("*.crt")}
         self.assertEqual({name for name in before if before[name] != after[name]},
-                         {"operator.crt", "server-0.crt"})
+                         {"operator.crt", "reader.crt", "server-0.crt"})
 
     def test_init_contradicts_nothing_that_is_there(self):
         init = ["certs", "init", self.certs, "--workers", 1]
@@ -117,7 +117,7 @@ class CertsTest(unittest.TestCase):
                                  ("other", "ps-0", "remove it and its key")):
             done = self.psctl(*init, "--run", run, "--hosts", host, "--any-worker", code=78)
             self.assertIn(words, done.stderr)
-        for name in ("server-0.crt", "worker-0.crt", "operator.crt", "viewer.crt"):
+        for name in ("server-0.crt", "worker-0.crt", "operator.crt", "viewer.crt", "reader.crt"):
             (self.certs / name).unlink()
         done = self.psctl(*init, "--run", "other", "--hosts", "ps-0", code=78)
         self.assertIn("is another run's authority", done.stderr)

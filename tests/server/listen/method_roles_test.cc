@@ -11,12 +11,13 @@
 namespace slipstream {
 namespace {
 
-/// Returns the roles that may call a method (server, worker, operator, viewer, token) as "swovt",
-/// with '-' for each role that may not.
+/// Returns the roles that may call a method (server, worker, operator, viewer, reader, token) as
+/// "swovrt", with '-' for each role that may not.
 std::string WhoMay(const std::string& method) {
   std::string who;
-  for (const CertifiedRole role : {CertifiedRole::kServer, CertifiedRole::kWorker,
-                                   CertifiedRole::kOperator, CertifiedRole::kViewer}) {
+  for (const CertifiedRole role :
+       {CertifiedRole::kServer, CertifiedRole::kWorker, CertifiedRole::kOperator,
+        CertifiedRole::kViewer, CertifiedRole::kReader}) {
     who += MayCall(role, method) ? NameOf(role)[0] : '-';
   }
   return who + (TokenMayCall(method) ? 't' : '-');
@@ -24,23 +25,23 @@ std::string WhoMay(const std::string& method) {
 
 TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
   const std::map<std::string, std::string> expected = {
-      {"slipstream.v1.Coordinator.SyncServer", "s----"},
-      {"slipstream.v1.Coordinator.Register", "-w--t"},
-      {"slipstream.v1.Coordinator.PrepareModel", "-w--t"},
-      {"slipstream.v1.Coordinator.FinishInitialization", "-w--t"},
-      {"slipstream.v1.Coordinator.Heartbeat", "-w--t"},
-      {"slipstream.v1.Coordinator.GetWork", "-w--t"},
-      {"slipstream.v1.Coordinator.Report", "-w--t"},
-      {"slipstream.v1.Coordinator.Leave", "-w--t"},
-      {"slipstream.v1.Coordinator.EndTraining", "--o-t"},
-      {"slipstream.v1.Coordinator.Follow", "-wo-t"},
-      {"slipstream.v1.Coordinator.GetStatus", "swovt"},
-      {"slipstream.v1.Coordinator.WatchStatus", "swovt"},
-      {"slipstream.v1.Shard.GetTransports", "swo-t"},
-      {"slipstream.v1.Shard.Initialize", "-w--t"},
-      {"slipstream.v1.Shard.Pull", "-wo-t"},
-      {"slipstream.v1.Shard.Push", "-w--t"},
-      {"slipstream.v1.Shard.Exchange", "-w--t"},
+      {"slipstream.v1.Coordinator.SyncServer", "s-----"},
+      {"slipstream.v1.Coordinator.Register", "-w---t"},
+      {"slipstream.v1.Coordinator.PrepareModel", "-w---t"},
+      {"slipstream.v1.Coordinator.FinishInitialization", "-w---t"},
+      {"slipstream.v1.Coordinator.Heartbeat", "-w---t"},
+      {"slipstream.v1.Coordinator.GetWork", "-w---t"},
+      {"slipstream.v1.Coordinator.Report", "-w---t"},
+      {"slipstream.v1.Coordinator.Leave", "-w---t"},
+      {"slipstream.v1.Coordinator.EndTraining", "--o--t"},
+      {"slipstream.v1.Coordinator.Follow", "-wo-rt"},
+      {"slipstream.v1.Coordinator.GetStatus", "swovrt"},
+      {"slipstream.v1.Coordinator.WatchStatus", "swovrt"},
+      {"slipstream.v1.Shard.GetTransports", "swo-rt"},
+      {"slipstream.v1.Shard.Initialize", "-w---t"},
+      {"slipstream.v1.Shard.Pull", "-wo-rt"},
+      {"slipstream.v1.Shard.Push", "-w---t"},
+      {"slipstream.v1.Shard.Exchange", "-w---t"},
   };
   std::map<std::string, std::string> found;
   for (const auto* file :
@@ -58,14 +59,14 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
 }
 
 TEST(MethodRolesTest, OtherServicesAreForEverybody) {
-  EXPECT_EQ(WhoMay("/grpc.health.v1.Health/Check"), "swovt");
-  EXPECT_EQ(WhoMay("/no.such.Service/Method"), "swovt");
+  EXPECT_EQ(WhoMay("/grpc.health.v1.Health/Check"), "swovrt");
+  EXPECT_EQ(WhoMay("/no.such.Service/Method"), "swovrt");
 }
 
 TEST(MethodRolesTest, NobodyMayCallWhatTheListLacks) {
-  EXPECT_EQ(WhoMay("/slipstream.v1.Shard/NoSuchMethod"), "-----");
-  EXPECT_EQ(WhoMay("/slipstream.v2.Shard/Push"), "-----");
-  EXPECT_EQ(WhoMay(""), "-----");
+  EXPECT_EQ(WhoMay("/slipstream.v1.Shard/NoSuchMethod"), "------");
+  EXPECT_EQ(WhoMay("/slipstream.v2.Shard/Push"), "------");
+  EXPECT_EQ(WhoMay(""), "------");
 }
 
 }  // namespace

@@ -117,10 +117,11 @@ def subscribe(address: Optional[str] = None, *, max_lag: Optional[int] = None,
     time, and nobody waits for it.
 
     address: "host:port" of server 0; by default what psctl run says.
-    max_lag: how many versions it wants to lag behind at most. The status shows it beside the lag; it
-             changes nothing else.
+    max_lag: how many versions it wants to lag behind at most. The status shows it beside the lag. With
+             readers.on_lag: wait in run.yaml, workers wait where the lag would exceed it, until this
+             reader asks for the next state, or is gone. A reader holds what it was sent last.
     name:    what the reader is, for the status: visible ASCII characters.
-    tls, token: as those of `connect`; the certificate is an operator's (operator.crt and operator.key).
+    tls, token: as those of `connect`; the certificate is a reader's (reader.crt and reader.key).
 
     Waits until the run has a model. Raises ServerUnreachable, AccessDenied, RunFull or RunFailed.
     """
