@@ -1,10 +1,11 @@
 // One worker of a real run without data and compute. It joins, proposes a model of one tensor, and
 // exchanges gradients for weights on command, through the client library that ps_worker uses.
 //
-//   exchange_driver --coordinator HOST:PORT --worker ID --bytes N
+//   exchange_driver --coordinator HOST:PORT --worker ID --bytes N [--operation exchange|push|pull]
 //
 // Commands are those of exchange_commands.h. An exchange is over when all weights lie in the
-// worker's own array.
+// worker's own array. A push alone is one of a run whose workers fetch nothing (publish); a pull
+// alone reads the newest weights, as a program does between its steps.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -33,6 +34,7 @@
 #include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"
 #include "worker/client/shard_options.h"
+#include "worker/client/weights_reader.h"
 #include "worker/core/heartbeat_times.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
@@ -49,6 +51,7 @@ struct Options {
   std::string coordinator;
   uint32_t worker = 0;
   uint64_t bytes = 0;
+  std::string operation = "exchange";
   SecuritySpec security;
 };
 
@@ -88,6 +91,9 @@ class Driver {
     return PrepareModel();
   }
 
+  absl::Status Pull() { return reader_->Read(0, weights_.span()).status(); }
+
+  /// Without the weights where the run's workers fetch none.
   absl::Status Exchange() {
     absl::StatusOr<BatchRanges> batches = NextBatches();
     if (!batches.ok()) return batches.status();
@@ -114,7 +120,7 @@ class Driver {
       if (!client_) {
         const absl::Status made = MakeGradient();
         if (!made.ok()) return made;
-        client_ = NewClient(std::move(model->map));
+        client_ = NewClient(model->map);
       }
       if (model->grant == 0) return absl::OkStatus();
       status = Initialize(model->grant);
@@ -136,19 +142,15 @@ class Driver {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<ParameterClient> NewClient(ShardMap map) {
-    const PolicyTraits policy = settings_.consistency.traits();
+  std::unique_ptr<ParameterClient> NewClient(const ShardMap& map) {
     ShardOptions shards = ShardOptions::For(settings_, map);
-    if (arena_.has_value()) shards.arena = &*arena_;
     shards.channel.identity = joined_.identity;
     shards.channel.credentials = coordinator_.options().credentials;
+    reader_ = std::make_unique<WeightsReader>(joined_.identity, joined_.servers, map, shards,
+                                              MakeSleeper(), interruption_.cancel_switch());
+    if (arena_.has_value()) shards.arena = &*arena_;
     return std::make_unique<ParameterClient>(
-        ParameterClient::Options{.identity = joined_.identity,
-                                 .servers = joined_.servers,
-                                 .map = std::move(map),
-                                 .in_step = policy.in_step,
-                                 .releases_unused = policy.waits_for_members,
-                                 .shards = shards},
+        ParameterClient::Options::For(settings_, joined_, map, shards),
         std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
         interruption_.cancel_switch());
   }
@@ -196,6 +198,7 @@ class Driver {
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<UnitFetcher> units_;
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<WeightsReader> reader_;
   uint64_t steps_ = 0;
 };
 
@@ -203,7 +206,9 @@ int Run(const Options& options) {
   StartLogging({"worker", options.worker}, LogSpec::Level::kWarning, LogSpec::Format::kText);
   Driver driver(options);
   const absl::Status status = driver.Join();
-  if (status.ok()) return ServeCommands([&driver] { return driver.Exchange(); });
+  const bool pulls = options.operation == "pull";
+  const auto operation = [&] { return pulls ? driver.Pull() : driver.Exchange(); };
+  if (status.ok()) return ServeCommands(operation);
   std::cout << "failed " << status.message() << std::endl;
   return 1;
 }
@@ -218,6 +223,8 @@ int Main(int argc, char** argv) {
   app.add_option("--bytes", options.bytes, "Of the model")
       ->required()
       ->check(CLI::Range(sizeof(float), size_t{1} << 40));
+  app.add_option("--operation", options.operation, "What is done on command")
+      ->check(CLI::IsMember({"exchange", "push", "pull"}));
   CLI11_PARSE(app, argc, argv);
   return Run(options);
 }

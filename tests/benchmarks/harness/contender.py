@@ -15,6 +15,7 @@ class Setting:
     servers: int = 1
     rule: str = "sgd"
     policy: str = "async"
+    operation: str = "exchange"  # Or "push" or "pull" alone.
 
     @property
     def shape(self):

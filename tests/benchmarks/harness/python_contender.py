@@ -44,5 +44,6 @@ class PythonContender(SlipstreamContender):
     def start_worker(self, worker):
         return ContenderProcess(
             f"python-{worker}", [sys.executable, PEERS / "python_worker.py",
-                                 self.cluster.coordinator, worker, self.setting.bytes],
+                                 self.cluster.coordinator, worker, self.setting.bytes,
+                                 self.setting.operation],
             self.directory, package_environment(self.build, self.directory))

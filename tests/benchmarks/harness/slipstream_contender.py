@@ -1,6 +1,7 @@
 """Slipstream itself: real servers, and workers that use the real client without computing."""
 import functools
 import json
+import re
 
 import cluster
 from contender import Contender, name_in
@@ -63,9 +64,16 @@ class SlipstreamContender(Contender):
         return rule_missing(self.setting.rule, self.build)
 
     def run_yaml(self):
-        return RUN_YAML.format(policy=self.setting.policy, rule=self.setting.rule,
+        text = RUN_YAML.format(policy=self.setting.policy, rule=self.setting.rule,
                                servers=self.server_names(), workers=self.setting.workers,
                                transport=self.transport)
+        if self.setting.operation != "push":
+            return text
+        # Workers that publish fetch nothing.
+        text = text.replace("model: {preset: mlp}\ndata: {format: synthetic}\n", "")
+        text = text.replace("batch_size: 1, epochs: 1", "batch_size: 1, work: own")
+        text = text.replace("evaluation: {every_epochs: 0}\n", "worker: {algorithm: publish}\n")
+        return re.sub("optimizer: .*\n", "", text)
 
     def server_names(self):
         # The system chooses the ports; these are only names.
@@ -91,10 +99,12 @@ class SlipstreamContender(Contender):
                                        build=self.build)
 
     def start_worker(self, worker):
+        operation = self.setting.operation
         return ContenderProcess(
             f"driver-{worker}",
             [self.build.program("tests/benchmarks/exchange_driver"), "--coordinator",
              self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes,
+             *([] if operation == "exchange" else ["--operation", operation]),
              *self.cluster.credentials()],
             self.directory)
 

@@ -1,8 +1,9 @@
-"""A worker of a run through the Python package, which exchanges a model of one tensor on command.
+"""A worker of a run through the Python package, which exchanges a model of one tensor on command, or only
+pushes or pulls it.
 
-    python_worker.py HOST:PORT WORKER BYTES
+    python_worker.py HOST:PORT WORKER BYTES exchange|push|pull
 
-An exchange is over when all weights lie where they are read."""
+An exchange or a pull is over when all weights lie where they are read."""
 import sys
 
 import numpy
@@ -12,12 +13,19 @@ import slipstream
 
 
 def main():
-    address, worker, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    address, worker, size, operation = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+    target = {"values": numpy.zeros(size // 4, dtype=numpy.float32)}
     with slipstream.connect(address, worker=worker) as run:
-        run.synchronize({"values": numpy.zeros(size // 4, dtype=numpy.float32)})
+        run.synchronize(target)
         run.values["values"][:] = 1
         run.fetch()
-        exchange_commands.serve(lambda: run.exchange(examples=1))
+
+        def push():
+            run.push(examples=1).result()
+            run.fetch()  # Only asks whether there is work.
+
+        exchange_commands.serve({"exchange": lambda: run.exchange(examples=1), "push": push,
+                                 "pull": lambda: run.pull(into=target)}[operation])
 
 
 if __name__ == "__main__":
