@@ -87,6 +87,13 @@ inline constexpr char kStopExamples[] =
     "Each worker pushes the mini-batch it is at; the final weights are measured and saved as at\n"
     "any other end, and the run's ended_by is \"interrupted\".";
 
+inline constexpr char kPullExamples[] =
+    "Examples:\n"
+    "  psctl pull model.safetensors --coordinator localhost:7070\n"
+    "  psctl pull newest.safetensors --coordinator ps-0:7070 --ca certs/ca.crt --force\n"
+    "The file is written whole or not at all, and the run does not wait for it. psctl evaluate\n"
+    "FILE --config RUN.YAML measures it.";
+
 inline constexpr char kCertsInitExamples[] =
     "Examples:\n"
     "  psctl certs init certs --config run.yaml\n"

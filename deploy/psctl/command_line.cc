@@ -21,6 +21,7 @@ constexpr CountType kCertificateDays = {1, 3650};
 
 constexpr DurationType kWatchInterval = {absl::Milliseconds(100), absl::Hours(1)};
 constexpr DurationType kWatchWait = {absl::ZeroDuration(), absl::Hours(24)};
+constexpr DurationType kPullTimeout = {absl::Seconds(1), absl::Hours(24)};
 constexpr DurationType kStopTimeout = {absl::ZeroDuration(), absl::Hours(1)};
 
 /// Adds an option whose value is a time with a unit.
@@ -80,6 +81,7 @@ struct CommandLine {
   PlotArguments plot;
   StatusArguments status;
   StopArguments stop;
+  PullArguments pull;
   CertsInitArguments certs_init;
   CertsShowArguments certs_show;
   CertsRenewArguments certs_renew;
@@ -97,6 +99,7 @@ struct CommandLine {
   CLI::App* plot_command = nullptr;
   CLI::App* schema_command = nullptr;
   CLI::App* stop_command = nullptr;
+  CLI::App* pull_command = nullptr;
   CLI::App* certs_commands = nullptr;
   CLI::App* certs_init_command = nullptr;
   CLI::App* certs_show_command = nullptr;
@@ -123,6 +126,7 @@ struct CommandLine {
   void AddComparison();
   void AddStatus();
   void AddStop();
+  void AddPull();
   void AddCerts();
   void AddDoctor();
   void AddCompletion();
@@ -142,6 +146,7 @@ CommandLine::CommandLine() {
   AddComparison();
   AddStatus();
   AddStop();
+  AddPull();
   AddCerts();
   AddDoctor();
   AddCompletion();
@@ -285,6 +290,18 @@ void CommandLine::AddStop() {
   stop_command->footer(kStopExamples);
 }
 
+void CommandLine::AddPull() {
+  pull_command = app.add_subcommand("pull", "Writes the newest weights of a run to a file");
+  pull_command->add_option("output", pull.output, "The model file to write")
+      ->type_name("FILE")
+      ->required();
+  AddPeer(*pull_command, pull.coordinator, pull.security);
+  pull_command->add_flag("--force", pull.force, "Replaces a file that is there");
+  AddDuration(*pull_command, "--timeout", kPullTimeout, pull.timeout,
+              "How long it waits for the run's first weights and reads them, in all (1m)");
+  pull_command->footer(kPullExamples);
+}
+
 void CommandLine::AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security) {
   command.add_option("--coordinator", coordinator, "Server 0 of the run")
       ->type_name("HOST:PORT")
@@ -361,6 +378,7 @@ Arguments CommandLine::Chosen() const {
   if (plot_command->parsed()) return plot;
   if (schema_command->parsed()) return ConfigSchemaArguments();
   if (stop_command->parsed()) return stop;
+  if (pull_command->parsed()) return pull;
   if (certs_init_command->parsed()) return certs_init;
   if (certs_show_command->parsed()) return certs_show;
   if (certs_renew_command->parsed()) return certs_renew;

@@ -106,6 +106,18 @@ struct StopArguments {
   SecuritySpec security;
 };
 
+struct PullArguments {
+  std::string coordinator;
+  SecuritySpec security;
+
+  /// The model file to write. An existing one is replaced only if `force` is set.
+  std::string output;
+  bool force = false;
+
+  /// How long the command waits for the run's first weights and reads them, in all. In [1 s, 24 h].
+  absl::Duration timeout = absl::Minutes(1);
+};
+
 struct CertsInitArguments {
   std::string directory;
 
@@ -158,8 +170,9 @@ struct CompleteArguments {
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 StatusArguments, StopArguments, CertsInitArguments, CertsShowArguments,
-                 CertsRenewArguments, DoctorArguments, CompletionArguments, CompleteArguments>;
+                 StatusArguments, StopArguments, PullArguments, CertsInitArguments,
+                 CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments,
+                 CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

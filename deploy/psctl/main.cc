@@ -10,6 +10,7 @@
 #include "deploy/psctl/config_commands.h"
 #include "deploy/psctl/doctor_command.h"
 #include "deploy/psctl/evaluate_command.h"
+#include "deploy/psctl/pull_command.h"
 #include "deploy/psctl/run_command.h"
 #include "deploy/psctl/status_command.h"
 #include "deploy/psctl/stop_command.h"
@@ -33,6 +34,7 @@ struct Dispatch {
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
   int operator()(const StopArguments& arguments) const { return StopCommand(arguments); }
+  int operator()(const PullArguments& arguments) const { return PullCommand(arguments); }
   int operator()(const CertsInitArguments& arguments) const { return CertsInitCommand(arguments); }
   int operator()(const CertsShowArguments& arguments) const { return CertsShowCommand(arguments); }
   int operator()(const CertsRenewArguments& arguments) const {

@@ -1,5 +1,6 @@
 """What a program with the Python package sees when something goes wrong."""
 import array
+import dataclasses
 import os
 import signal
 import subprocess
@@ -181,8 +182,15 @@ class PythonFailuresTest(unittest.TestCase):
     def test_the_status_has_every_field(self):
         live = self.servers()
         status = slipstream.status(live.coordinator)
+        self.assertIsInstance(status, slipstream.RunStatus)
         self.assertEqual((status.name, status.policy), ("failures", "async"))
         self.assertEqual(len(status.shards), 2)
+        self.assertIs(type(status.updates), int)
+        self.assertIs(type(status.seconds), float)
+        shown = live.status()
+        self.assertEqual(set(dataclasses.asdict(status)), set(shown))
+        self.assertEqual(set(dataclasses.asdict(status.shards[0])), set(shown["shards"][0]))
+        self.assertEqual((status.run, status.parameters), (shown["run"], shown["parameters"]))
 
 
 if __name__ == "__main__":

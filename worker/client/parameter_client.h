@@ -150,9 +150,10 @@ class ParameterClient {
   /// any call, see push_verdict.h.
   absl::StatusOr<Step> Advance(uint32_t slot = 0);
 
-  /// For a caller that keeps its weights: waits for the newest weights that the slot's next push
-  /// can be relative to, and returns the slot's next action, which is Advance's unless the weights
-  /// show that its batches are not wanted any more. To be called just before BeginPush.
+  /// For a caller that keeps its weights, just before BeginPush, or one that has not used the
+  /// weights of Advance for long: waits for the newest weights that the slot's next push can be
+  /// relative to, and returns the slot's next action, which is Advance's unless the weights show
+  /// that its batches are not wanted any more.
   absl::StatusOr<Step> FetchForPush(uint32_t slot);
 
   /// For a caller that keeps its weights: returns the ranges of the shards at which pushes had no

@@ -21,6 +21,7 @@
 #include "worker/python/bindings.h"
 #include "worker/python/log_lines.h"
 #include "worker/python/session.h"
+#include "worker/training/measures.h"
 
 namespace slipstream {
 namespace {
@@ -138,8 +139,38 @@ class Worker {
     });
   }
 
+  /// Brings the servers' newest weights for the push that follows. Returns whether it is wanted.
+  PendingResult FetchForPush() {
+    return BeginAsking([](Session& session) { return session.FetchForPush(); });
+  }
+
+  /// Returns whether the run is over; if not, an evaluation was ordered.
   PendingResult Finish() {
-    return Begin([](State& state) { return state.session->Finish(); });
+    return BeginAsking([](Session& session) { return session.Finish(); });
+  }
+
+  bool IsOrdered() { return session().is_ordered(); }
+
+  /// Reads the weights that are to be measured, and returns them.
+  PendingResult BeginEvaluation() {
+    auto values = std::make_shared<std::shared_ptr<std::vector<float>>>();
+    return Begin(
+        [values](State& state) {
+          const absl::Status status = state.session->BeginEvaluation();
+          *values = state.session->measured_weights();
+          return status;
+        },
+        [values] {
+          return py::cast(Arena{**values, *values});
+        });
+  }
+
+  PendingResult EndEvaluation(double loss, std::optional<double> accuracy, uint64_t examples,
+                              const std::string& directory) {
+    const TestMeasures measures = {.loss = loss, .accuracy = accuracy};
+    return Begin([measures, examples, directory](State& state) {
+      return state.session->EndEvaluation(measures, examples, directory);
+    });
   }
 
   void Leave(const std::string& failure) {
@@ -177,9 +208,16 @@ class Worker {
     facts["epochs"] = settings.training.epochs;
     facts["own_work"] = settings.training.work == TrainingSpec::Work::kOwn;
     facts["algorithm"] = std::string(algorithm.name);
+    facts["local_steps"] = algorithm.has_local_weights;
+    facts["keeps_weights"] = algorithm.keeps_weights;
+    facts["moving_rate"] = MovingRateOf(settings);
     facts["pushes_gradients"] = algorithm.pushes == PushKind::kGradient;
     facts["publishes"] = algorithm.pushes == PushKind::kValues;
     facts["steps"] = settings.worker.quantum();
+    facts["clip_value"] = settings.optimizer.clip_value;
+    facts["clip_norm"] = settings.optimizer.clip_norm;
+    facts["measured"] = settings.evaluation.by == EvaluationSpec::By::kWorkers;
+    facts["save_dir"] = settings.model_files.save_dir;
     facts["lease_seconds"] = absl::ToDoubleSeconds(settings.cluster.lease);
     return facts;
   }
@@ -237,6 +275,13 @@ class Worker {
         "array with gaps"));
   }
 
+  /// The share of their distance by which one exchange draws the weights of a worker that keeps
+  /// them, and the servers', to each other.
+  static double MovingRateOf(const RunSpec& settings) {
+    if (!RowOf(settings.worker.algorithm).keeps_weights) return 0;
+    return settings.worker.parameters["elasticity"] / settings.cluster.workers;
+  }
+
   /// Returns the session, of a worker that is in no operation.
   Session& session() {
     const std::shared_ptr<State>& state = operated_.state();
@@ -249,6 +294,18 @@ class Worker {
   PendingResult Begin(const std::function<absl::Status(State&)>& work,
                       std::function<py::object()> value = None) {
     return operated_.Begin(work, std::move(value));
+  }
+
+  /// Begins what answers with yes or no.
+  PendingResult BeginAsking(const std::function<absl::StatusOr<bool>(Session&)>& ask) {
+    auto answer = std::make_shared<bool>(false);
+    return Begin(
+        [ask, answer](State& state) {
+          const absl::StatusOr<bool> answered = ask(*state.session);
+          if (answered.ok()) *answer = *answered;
+          return answered.status();
+        },
+        [answer] { return py::object(py::bool_(*answer)); });
   }
 
   Operated<State> operated_;
@@ -313,7 +370,11 @@ PYBIND11_MODULE(_core, module) {
       .def("settle", &Worker::Settle)
       .def("read", &Worker::Read)
       .def("save", &Worker::Save)
+      .def("fetch_for_push", &Worker::FetchForPush)
       .def("finish", &Worker::Finish)
+      .def("is_ordered", &Worker::IsOrdered)
+      .def("begin_evaluation", &Worker::BeginEvaluation)
+      .def("end_evaluation", &Worker::EndEvaluation)
       .def("leave", &Worker::Leave)
       .def("end_training", &Worker::EndTraining)
       .def("weights", &Worker::weights, py::keep_alive<0, 1>())

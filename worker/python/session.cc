@@ -58,20 +58,12 @@ absl::Status Session::Start() {
 }
 
 absl::Status Session::CheckSettings() const {
-  const WorkerSpec& worker = settings_.worker;
-  if (settings_.evaluation.by == EvaluationSpec::By::kWorkers) {
-    return absl::InvalidArgumentError(
-        "evaluation.by is workers, and programs with this package are not asked to measure the "
-        "weights: set it to nobody, and measure them in your loop");
-  }
-  if (publishes() || (!worker.lands_apart() && worker.pushes_per_fetch() == 1)) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(fmt::format(
-      "worker.algorithm {} needs weights of the servers beside the worker's own, which "
-      "this package has no memory for; it does gradient, local_sgd, diloco in one fragment, "
-      "and publish",
-      RowOf(worker.algorithm).name));
+  const uint32_t fragments = settings_.worker.fragments();
+  if (fragments == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("worker.fragments is {}, and programs with this package exchange the whole model "
+                  "at once: set worker.fragments to 0",
+                  fragments));
 }
 
 Session::~Session() {
@@ -145,6 +137,7 @@ absl::Status Session::Synchronize(const TensorLayout& layout, uint64_t examples,
                     kHandedOutMax, of_epoch));
   }
   layout_ = layout;
+  epoch_examples_ = std::max<uint64_t>(of_epoch, 1);
   if (absl::Status status = MakeMemory(layout.parameters()); !status.ok()) return status;
   const auto stopped = [this] { return interruption_.interrupted(); };
   for (;;) {
@@ -196,17 +189,22 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
     return Misuse("the model is not synchronized yet: call synchronize first");
   AbortOpen();
   const absl::Time turn = absl::Now();
+  const bool has_measured = std::exchange(has_measured_, false);
+  // Weights that were fetched before an evaluation are old by now.
+  bool fetches_again = has_measured && at_hand_.has_value() && !client_->goes_on();
   while (!is_over_) {
     if (interruption_.interrupted()) return Cause(absl::CancelledError("interrupted"));
     if (heartbeat_->work_ends()) client_->OnWorkEnds();
     if (const uint64_t steps = heartbeat_->steps(); steps > 0) client_->OnSteps(steps);
     absl::Status status = client_->Drain();
     if (!status.ok()) return Cause(status);
-    const absl::StatusOr<ParameterClient::Step> step = client_->Advance();
+    const absl::StatusOr<ParameterClient::Step> step =
+        std::exchange(fetches_again, false) ? client_->FetchForPush(0) : client_->Advance();
     if (!step.ok()) return Cause(step.status());
     work_->TellFigures();
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
-      if (!at_hand_.has_value()) {
+      if (!at_hand_.has_value() && algorithm().keeps_weights) KeepValuesWithoutEffect();
+      if (!at_hand_.has_value() || has_measured) {
         turn_ = turn;
         work_began_ = absl::Now();
       }
@@ -224,6 +222,28 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
   }
   at_hand_.reset();
   return std::optional<Work>();
+}
+
+void Session::KeepValuesWithoutEffect() {
+  std::vector<ParameterRange> kept = client_->TakeRangesWithoutEffect();
+  std::ranges::sort(kept, {}, &ParameterRange::begin);
+  kept.push_back({values_.size(), values_.size()});
+  size_t end = 0;
+  for (const ParameterRange& range : kept) {
+    std::ranges::fill(values_.subspan(end, range.begin - end), 0.0f);
+    end = range.end;
+  }
+}
+
+absl::StatusOr<bool> Session::FetchForPush() {
+  if (!at_hand_.has_value()) return Misuse("there is no work at hand: call fetch first");
+  AbortOpen();
+  const absl::StatusOr<ParameterClient::Step> step = client_->FetchForPush(0);
+  if (!step.ok()) return Cause(step.status());
+  const auto* compute = std::get_if<ParameterClient::Compute>(&*step);
+  if (compute != nullptr && compute->batches == at_hand_->batches) return true;
+  at_hand_.reset();
+  return false;
 }
 
 absl::Status Session::CheckPush(uint32_t examples) const {
@@ -251,7 +271,7 @@ void Session::Release(size_t from) {
   while (open_->end > from && !open_->nonfinite.has_value()) {
     const size_t begin = std::max(from, open_->end - std::min(open_->end, kPieceValues));
     const std::span<float> piece = values_.subspan(begin, open_->end - begin);
-    if (pushes_gradients()) clip_->ClipValues(piece);
+    if (clips_pushes()) clip_->ClipValues(piece);
     open_->nonfinite = NonfinitePart(std::nullopt, piece, settings_.wire.push_codec, begin,
                                      publishes() ? "weights" : "a gradient");
     if (!open_->nonfinite.has_value()) open_->feed->OnReady({begin, open_->end});
@@ -294,7 +314,7 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
   if (nonfinite.has_value()) return LeaveOut(step.batch, *nonfinite);
   open_.reset();
   const PushSeal seal = {.loss = values.loss,
-                         .clip = pushes_gradients() ? clip_->FactorOf(values_) : 1};
+                         .clip = clips_pushes() ? clip_->FactorOf(values_) : 1};
   if (status = client_->FinishPush(0, seal); !status.ok()) return Cause(status);
   figures_.OnStep(step);
   if (nonfinite_->count().in_a_row > 0) {
@@ -349,7 +369,7 @@ absl::Status Session::LeaveOutRest() {
   }
 }
 
-absl::Status Session::Finish() {
+absl::StatusOr<bool> Session::Finish() {
   if (client_ == nullptr)
     return Misuse("the model is not synchronized yet: call synchronize first");
   AbortOpen();
@@ -360,9 +380,12 @@ absl::Status Session::Finish() {
   }
   absl::Status status = LeaveOutRest();
   if (status.ok()) status = work_->Drain();
-  if (status.ok()) status = heartbeat_->AwaitEnd();
-  if (status.ok()) status = Read(weights()).status();
-  return Cause(status);
+  if (!status.ok()) return Cause(status);
+  const absl::StatusOr<bool> has_ended = heartbeat_->AwaitEndOrOrder(last_order_);
+  if (!has_ended.ok()) return Cause(has_ended.status());
+  if (!*has_ended) return false;
+  if (status = Read(weights()).status(); !status.ok()) return Cause(status);
+  return true;
 }
 
 }  // namespace slipstream

@@ -24,6 +24,7 @@
 #include "worker/training/gradient_clip.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/measures.h"
 #include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
@@ -44,7 +45,19 @@ namespace slipstream {
 /// The run's worker.algorithm decides what is pushed: gradients, or under local_sgd and diloco
 /// the difference of the weights that Next brought and those that local steps have led to, or under
 /// publish whole weights; then Next brings none but the first. The caller may change weights()
-/// between Next and Push: the next ones are sent whole.
+/// between Next and Push: the next ones are sent whole. Under downpour it may go on from the
+/// weights that it has led to, as Next may bring none.
+///
+/// Where workers keep their weights (easgd, eamsgd), they are in the caller's own memory. weights()
+/// are the servers', and FetchForPush brings the newest before each Push.
+///
+/// Where workers measure the weights (evaluation.by), a heartbeat may order that at any time:
+///
+///   if (session->is_ordered()) {
+///     session->BeginEvaluation();
+///     … measure *measured_weights() …
+///     session->EndEvaluation({.loss = …}, examples, directory);
+///   }
 ///
 /// Codes of failures: UNAVAILABLE, a server cannot be reached; FAILED_PRECONDITION, the worker is
 /// no member any more; ALREADY_EXISTS, the call comes at a wrong time (misuse); OUT_OF_RANGE, the
@@ -108,8 +121,14 @@ class Session {
   const TensorLayout& layout() const { return layout_; }
 
   /// Waits for the answers to the last push, and returns the next work, for which weights() are
-  /// there; nothing once there is none. Until the work is pushed or skipped it is returned again.
+  /// there; nothing once there is none. Until the work is pushed or skipped it is returned again;
+  /// after an evaluation with newer weights, unless the caller goes on from its own. Where workers
+  /// keep their weights, values() are then what of the last push had no effect, and 0 elsewhere.
   absl::StatusOr<std::optional<Work>> Next();
+
+  /// For a caller that keeps its weights: reads the servers' newest into weights(), just before the
+  /// push that is relative to them. Returns false if the work at hand is not wanted any more.
+  absl::StatusOr<bool> FetchForPush();
 
   /// Returns the examples of a mini-batch, of those that servers hand out; valid until the next
   /// call. REQUIRES: training.work is handed_out.
@@ -137,7 +156,24 @@ class Session {
 
   /// Waits until the run is over, and reads the final weights into weights(). Work that is left is
   /// left out if EndTraining was called; otherwise the call is misuse, as others would wait for it.
-  absl::Status Finish();
+  /// Returns false if an evaluation is to be made first; then it is to be called again.
+  absl::StatusOr<bool> Finish();
+
+  /// Returns whether this worker was asked to measure the weights, and has not yet. May be called
+  /// while other calls are under way, except for those of an evaluation.
+  bool is_ordered() const { return heartbeat_->HasOrder(last_order_); }
+
+  /// Reads the weights that are to be measured. REQUIRES: is_ordered().
+  absl::Status BeginEvaluation();
+
+  /// The weights that were read last. The caller may keep them, and must not change them before
+  /// EndEvaluation.
+  const std::shared_ptr<std::vector<float>>& measured_weights() const { return measured_weights_; }
+
+  /// Reports the evaluation, and saves the weights to `directory` if that is asked for and the name
+  /// is not empty. `examples`: the number of examples in the test set; 0 if it is unknown.
+  absl::Status EndEvaluation(const TestMeasures& measures, uint64_t examples,
+                             const std::string& directory);
 
   /// Ends training for all workers, once it has begun. Returns when the coordinator has heard it.
   absl::Status EndTraining();
@@ -155,11 +191,18 @@ class Session {
   void MakeClient();
   absl::Status Initialize(uint64_t grant, std::span<const float> first);
   absl::Status CheckPush(uint32_t examples) const;
-  bool pushes_gradients() const {
-    return RowOf(settings_.worker.algorithm).pushes == PushKind::kGradient;
+  const AlgorithmRow& algorithm() const { return RowOf(settings_.worker.algorithm); }
+
+  /// Whether a push is the gradient of one mini-batch. Where it sums up several, the caller has
+  /// clipped each.
+  bool clips_pushes() const {
+    return algorithm().pushes == PushKind::kGradient && !algorithm().has_local_weights;
   }
 
-  bool publishes() const { return RowOf(settings_.worker.algorithm).pushes == PushKind::kValues; }
+  bool publishes() const { return algorithm().pushes == PushKind::kValues; }
+
+  /// Reduces values() to what of the last push had no effect.
+  void KeepValuesWithoutEffect();
 
   /// Counts a push whose values are not finite, and leaves it out. Returns false.
   absl::StatusOr<bool> LeaveOut(uint64_t batch, const std::string& what);
@@ -206,6 +249,19 @@ class Session {
     GradientFeed* feed = nullptr;
     std::optional<std::string> nonfinite;  // Why the push must not count.
   };
+
+  /// An evaluation whose weights were read.
+  struct OpenEvaluation {
+    Heartbeat::Order order;
+    WeightsReader::Reading reading;
+    absl::Time begin;
+  };
+
+  std::optional<OpenEvaluation> evaluation_;
+  std::shared_ptr<std::vector<float>> measured_weights_;  // The caller's, too.
+  uint64_t epoch_examples_ = 1;                           // The number of examples of an epoch.
+  uint64_t last_order_ = 0;                               // The last evaluation that was made.
+  bool has_measured_ = false;                             // Since the last call of Next.
 
   std::optional<OpenPush> open_;
   std::optional<Work> at_hand_;

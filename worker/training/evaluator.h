@@ -16,6 +16,7 @@
 #include "worker/client/weights_reader.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
+#include "worker/training/evaluation_report.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/model_keeper.h"
@@ -58,16 +59,11 @@ class Evaluator {
   absl::Status Prepare();
   absl::Status Serve(const Heartbeat::Order& order);
 
-  /// Saves the measured weights if the run keeps any, and records the outcome in `result`. Logs a
-  /// warning if final weights are not kept.
-  void Keep(const ModelFacts& facts, v1::EvaluationStatus& result) const;
-
   // Constant after construction.
   const Options options_;
   const Dataset& test_;
   Device& device_;
-  const ModelKeeper& keeper_;
-  const CoordinatorClient& coordinator_;
+  const EvaluationReporter reporter_;
   Heartbeat& heartbeat_;
   Interruption& interruption_;
 

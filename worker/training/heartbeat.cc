@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "absl/time/clock.h"
 #include "common/wire/control_wire.h"
@@ -177,11 +178,18 @@ absl::Status Heartbeat::AwaitUntil(Condition condition) {
 }
 
 absl::Status Heartbeat::AwaitEnd() {
+  return AwaitEndOrOrder(std::numeric_limits<uint64_t>::max()).status();
+}
+
+absl::StatusOr<bool> Heartbeat::AwaitEndOrOrder(uint64_t newer_than) {
   MutexLock lock(mutex_);
   is_hurried_ = true;
   changed_.NotifyAll();
-  return AwaitUntil(
-      [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return phase_ == Phase::kFinished; });
+  const absl::Status status = AwaitUntil([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return phase_ == Phase::kFinished || (order_ && order_->number > newer_than);
+  });
+  if (!status.ok()) return status;
+  return phase_ == Phase::kFinished;
 }
 
 absl::Status Heartbeat::EndTraining() {
@@ -200,6 +208,11 @@ bool Heartbeat::work_ends() const {
 uint64_t Heartbeat::steps() const {
   MutexLock lock(mutex_);
   return steps_;
+}
+
+bool Heartbeat::HasOrder(uint64_t newer_than) const {
+  MutexLock lock(mutex_);
+  return order_ && order_->number > newer_than;
 }
 
 std::optional<Heartbeat::Order> Heartbeat::AwaitOrder(uint64_t newer_than) {

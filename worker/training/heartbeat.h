@@ -50,6 +50,10 @@ class Heartbeat {
   /// if this worker is interrupted, which also happens if the run fails.
   absl::Status AwaitEnd();
 
+  /// Waits as AwaitEnd does, or until there is an evaluation whose number is above `newer_than`.
+  /// Returns whether the run has ended.
+  absl::StatusOr<bool> AwaitEndOrOrder(uint64_t newer_than);
+
   /// True once the coordinator has asked the workers to end; never false again.
   bool work_ends() const;
 
@@ -64,6 +68,9 @@ class Heartbeat {
   /// Waits for an evaluation whose number is above `newer_than`; returns nothing once Close was
   /// called.
   std::optional<Order> AwaitOrder(uint64_t newer_than);
+
+  /// Returns whether there is an evaluation whose number is above `newer_than`.
+  bool HasOrder(uint64_t newer_than) const;
 
   /// Notes how many examples have been measured for an evaluation; the next heartbeats report it.
   void OnMeasured(uint64_t evaluation, uint64_t examples);

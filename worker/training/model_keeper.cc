@@ -37,7 +37,6 @@ ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts) {
       {"written_by", fmt::format("slipstream {}", kVersion)},
       {"run", settings.name},
       {"seed", fmt::format("{}", settings.seed)},
-      {"data_format", Setting("data.format", settings)},
       {"epoch", fmt::format("{}", facts.epoch)},
       {"final", facts.is_final ? "true" : "false"},
       {"versions", fmt::format("{}", fmt::join(versions, ","))},
@@ -49,6 +48,10 @@ ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts) {
   if (facts.measures.accuracy) {
     metadata.emplace("test_accuracy", fmt::format("{}", *facts.measures.accuracy));
   }
+  if (settings.data.from == SuppliedBy::kSettings) {
+    metadata.emplace("data_format", Setting("data.format", settings));
+  }
+  if (settings.model_from == SuppliedBy::kWorkers) return metadata;
   if (settings.model.preset.empty()) {
     metadata.emplace("layers", Setting("model.layers", settings));
   } else {

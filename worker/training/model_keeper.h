@@ -11,7 +11,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/model_file/model_header.h"
 #include "common/run/run_spec.h"
-#include "worker/training/test_measures.h"
+#include "worker/training/measures.h"
 
 namespace slipstream {
 
@@ -31,9 +31,10 @@ struct ModelFacts {
   std::string weights_sha256;
 };
 
-/// Returns the metadata of a model of this run: `run`, `seed`, `preset` or `layers`, `data_format`,
-/// the facts, and run_yaml with all settings, so that the file alone says what it holds and how it
-/// was made. All values are text, as the format demands.
+/// Returns the metadata of a model of this run: `run`, `seed`, the facts, and run_yaml with all
+/// settings, so that the file alone says what it holds and how it was made. If the settings
+/// describe model and data, there is `preset` or `layers`, and `data_format`, too. All values are
+/// text, as the format demands.
 ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts);
 
 /// Saves a run's weights in one directory: the final ones as model.safetensors, others as

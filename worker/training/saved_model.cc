@@ -12,6 +12,7 @@
 #include "worker/data/model_fit.h"
 #include "worker/training/model_keeper.h"
 #include "worker/training/model_shapes.h"
+#include "worker/training/test_measures.h"
 
 namespace slipstream {
 

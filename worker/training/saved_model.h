@@ -9,7 +9,7 @@
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
 #include "common/run/run_spec.h"
-#include "worker/training/test_measures.h"
+#include "worker/training/measures.h"
 
 namespace slipstream {
 

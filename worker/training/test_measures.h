@@ -4,23 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 
 #include "absl/status/statusor.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
+#include "worker/training/measures.h"
 
 namespace slipstream {
 
 /// The number of examples in one batch of a measurement. It is the same everywhere, because the
 /// last digits of the mean loss depend on how examples are grouped.
 inline constexpr uint32_t kTestBatchSize = 256;
-
-/// The quality of weights: means over a test set.
-struct TestMeasures {
-  double loss = 0;                 // NaN if any weight is not finite, even if the loss is.
-  std::optional<double> accuracy;  // Absent if the loss has no classes.
-};
 
 /// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize. Calls
 /// `goes_on` before each batch with the number of examples measured so far; returns CANCELLED once

@@ -98,6 +98,19 @@ TEST(CommandLineTest, EndsTheTrainingOfTheCoordinatorThatIsNamed) {
   EXPECT_EQ(Refused({"stop"}), ExitCode::kUsage);
 }
 
+TEST(CommandLineTest, PullsIntoTheFileThatIsNamed) {
+  const auto pull =
+      Parsed<PullArguments>({"pull", "a.safetensors", "--coordinator", "h:1", "--timeout", "5m"});
+  EXPECT_EQ(pull.output, "a.safetensors");
+  EXPECT_EQ(pull.coordinator, "h:1");
+  EXPECT_EQ(pull.timeout, absl::Minutes(5));
+  EXPECT_FALSE(pull.force);
+
+  EXPECT_TRUE(Parsed<PullArguments>({"pull", "a", "--coordinator", "h:1", "--force"}).force);
+  EXPECT_EQ(Refused({"pull", "--coordinator", "h:1"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"pull", "a", "--coordinator", "h:1", "--timeout", "0s"}), ExitCode::kUsage);
+}
+
 TEST(CommandLineTest, WatchesAtAnIntervalWithAUnit) {
   const auto watch = [](std::vector<const char*> more) {
     more.insert(more.begin(), {"status", "--coordinator", "h:1"});

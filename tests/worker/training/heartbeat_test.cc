@@ -78,6 +78,17 @@ TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
   EXPECT_FALSE(heartbeat.AwaitOrder(5));
 }
 
+TEST_F(HeartbeatTest, AWaitForTheEndIsOverWithAnOrder) {
+  coordinator_.SetHeartbeatReply(Reply(v1::EVALUATING, 4));
+  Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+
+  EXPECT_FALSE(*heartbeat.AwaitEndOrOrder(3));
+  EXPECT_TRUE(heartbeat.HasOrder(3));
+  EXPECT_FALSE(heartbeat.HasOrder(4));
+  coordinator_.SetHeartbeatReply(Reply(v1::FINISHED));
+  EXPECT_TRUE(*heartbeat.AwaitEndOrOrder(4));
+}
+
 TEST_F(HeartbeatTest, TellsTheSpeedWhereItIsAskedForAndHearsOfTheSteps) {
   StepFigures::Step step;
   step.forward_begin = absl::Now();

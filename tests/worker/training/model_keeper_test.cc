@@ -116,6 +116,17 @@ TEST_F(ModelKeeperTest, TheSettingsInTheMetadataAreThoseOfTheRun) {
   EXPECT_EQ(metadata.count("preset"), 0u);
 }
 
+TEST_F(ModelKeeperTest, TheMetadataAreSilentOfAModelThatTheSettingsDoNotDescribe) {
+  RunSpec settings = Settings();
+  settings.model_from = SuppliedBy::kWorkers;
+  settings.data.from = SuppliedBy::kWorkers;
+
+  const ModelMetadata metadata = DescribeModel(settings, Facts(1, true));
+
+  EXPECT_EQ(metadata.at("run"), "demo");
+  for (const char* key : {"preset", "layers", "data_format"}) EXPECT_EQ(metadata.count(key), 0u);
+}
+
 TEST_F(ModelKeeperTest, SaysWhatCannotBeWritten) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "file") << "x";

@@ -19,9 +19,9 @@ follow them, or those of any other run:
         weights.version, weights.lag
 
 `Run` has the calls for loops of another kind and for models that are no PyTorch modules.
-`LocalSteps` (also under the names `DiLoCo` and `LocalSGD`) is for workers that take steps of their
-own. PyTorch and NumPy are used where they are installed; neither is needed. Lines that the library
-logs go to the logger "slipstream".
+`LocalSteps` (also under the names `DiLoCo` and `LocalSGD`), `Downpour` and `EASGD` are for workers
+that take steps of their own. PyTorch and NumPy are used where they are installed; neither is needed.
+Lines that the library logs go to the logger "slipstream".
 """
 from __future__ import annotations
 
@@ -32,22 +32,29 @@ from ._errors import (AccessDenied, Error, ForkedError, LeaseLost, Left, NotRead
                       RunFailed, RunFinished, RunFull, ServerUnreachable)
 from ._pending import Pending
 from ._readers import Reader, Weights, subscribe
-from ._run import Pulled, PushResult, Run, Settings, ShardAnswer
+from ._results import Pulled, PushResult, ShardAnswer
+from ._run import Run
+from ._settings import Settings
+from .status_types import RunStatus
 
 if TYPE_CHECKING:
-    from ._torch import DiLoCo, LocalSGD, LocalSteps, Optimizer
+    from ._local_steps import EASGD, DiLoCo, Downpour, LocalSGD, LocalSteps
+    from ._torch import Optimizer
 
-__all__ = ["AccessDenied", "DiLoCo", "Error", "ForkedError", "LeaseLost", "Left", "LocalSGD",
-           "LocalSteps", "NotReady", "Optimizer", "Pending", "Pulled", "PushResult", "Reader", "Refused",
-           "Run", "RunFailed", "RunFinished", "RunFull", "ServerUnreachable", "Settings",
-           "ShardAnswer", "Weights", "connect", "status", "subscribe"]
+__all__ = ["AccessDenied", "DiLoCo", "Downpour", "EASGD", "Error", "ForkedError", "LeaseLost", "Left",
+           "LocalSGD", "LocalSteps", "NotReady", "Optimizer", "Pending", "Pulled", "PushResult",
+           "Reader", "Refused", "Run", "RunFailed", "RunFinished", "RunFull", "RunStatus",
+           "ServerUnreachable", "Settings", "ShardAnswer", "Weights", "connect", "status", "subscribe"]
 
-_OF_TORCH = ("DiLoCo", "LocalSGD", "LocalSteps", "Optimizer")
+_OF_LOCAL_STEPS = ("DiLoCo", "Downpour", "EASGD", "LocalSGD", "LocalSteps")
 
 
 def __getattr__(name: str) -> Any:
     # PyTorch takes seconds to load, and is not needed for the rest.
-    if name in _OF_TORCH:
+    if name == "Optimizer":
         from . import _torch
-        return getattr(_torch, name)
+        return _torch.Optimizer
+    if name in _OF_LOCAL_STEPS:
+        from . import _local_steps
+        return getattr(_local_steps, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

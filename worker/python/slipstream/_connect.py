@@ -1,15 +1,15 @@
 """The ways to a run: as a worker, and as one who looks."""
 from __future__ import annotations
 
-import json
 import os
-import types
 from typing import Mapping, Optional, Union
 
 from . import _core
 from ._errors import Refused
 from ._pending import wait
 from ._run import Run
+from ._status import status_of
+from .status_types import RunStatus
 
 
 def credential_files(tls: Union[None, str, Mapping[str, str]],
@@ -74,10 +74,7 @@ def connect(address: Optional[str] = None, *, worker: Optional[int] = None,
 
 
 def status(address: Optional[str] = None, *, tls: Union[None, str, Mapping[str, str]] = None,
-           token: Optional[str] = None) -> types.SimpleNamespace:
-    """Returns the run's status: every field of the message RunStatus (proto/status.proto), by its
-    name. Takes no part in the run."""
-    text = _core.status_json(address_of(address), credential_files(tls, token))
-    found: types.SimpleNamespace = json.loads(
-        text, object_hook=lambda fields: types.SimpleNamespace(**fields))
-    return found
+           token: Optional[str] = None) -> RunStatus:
+    """Returns the run's status. Its fields, and the types of its parts, are those of
+    `slipstream.status_types`. Takes no part in the run."""
+    return status_of(_core.status_json(address_of(address), credential_files(tls, token)))

@@ -2,84 +2,27 @@
 from __future__ import annotations
 
 import array
-import dataclasses
 import os
 import types
 from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from . import _core
-from ._arrays import copy, numpy, views_of
+from ._arrays import as_loaded, copy, numpy, views_of
 from ._errors import NotReady, Refused, RunFinished
+from ._evaluation import EvaluationFunction, measures_of
 from ._pending import Pending, pass_on_log_lines, wait
+from ._results import Pulled, PushResult, result_of
+from ._settings import Settings
 
 T = TypeVar("T")
-
-
-@dataclasses.dataclass(frozen=True)
-class ShardAnswer:
-    """A shard's answer to a push.
-
-    outcome:   "APPLIED" and "BUFFERED" count; "DROPPED_LATE" does not; "TOO_STALE" was refused.
-    version:   the version of the shard that the push is or will be part of.
-    staleness: the version that the push is applied to, less the one it was computed from.
-    """
-    outcome: str
-    version: int
-    staleness: int
-
-
-@dataclasses.dataclass(frozen=True)
-class PushResult:
-    """The answers of all shards to a push, and what stands out of them.
-
-    outcome:   the shards' if they agree, else "SPLIT".
-    version:   the lowest of the shards.
-    staleness: the highest of the shards.
-    """
-    outcome: str
-    version: int
-    staleness: int
-    shards: tuple[ShardAnswer, ...]
-
-
-@dataclasses.dataclass(frozen=True)
-class Pulled:
-    """Weights that were read.
-
-    versions: of each shard. They are all the same where shards are updated in step (hardsync, backup).
-    tensors:  by name.
-    """
-    versions: tuple[int, ...]
-    tensors: Mapping[str, Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """The settings of the run that a worker has to know; run.yaml has them all.
-
-    steps: the number of mini-batches that a push stands for, or the most.
-    """
-    name: str
-    seed: int
-    workers: int
-    servers: tuple[str, ...]
-    policy: str
-    batch_size: int
-    epochs: int
-    own_work: bool
-    algorithm: str
-    pushes_gradients: bool
-    publishes: bool
-    steps: int
-    lease_seconds: float
 
 
 class Run:
     """This process's part in a run, as a worker. `connect` makes it.
 
     Use it as a context manager: leaving the block leaves the run. Inside, the model is synchronized
-    once, and then weights are fetched and values pushed in turn. `Optimizer` and `LocalSteps` do
-    that for a PyTorch model; `fetch` and `push` are for everything else.
+    once, and then weights are fetched and values pushed in turn. `Optimizer`, `LocalSteps`,
+    `Downpour` and `EASGD` do that for a PyTorch model; `fetch` and `push` are for everything else.
 
     One thread at a time may use it. Every wait ends with Ctrl-C.
     """
@@ -96,6 +39,8 @@ class Run:
         self._is_over = False
         self._is_finished = False
         self._published = 0
+        self._evaluation: Optional[EvaluationFunction] = None
+        self._has_center = False  # It was fetched for the work at hand.
 
     # What the run is.
 
@@ -129,9 +74,10 @@ class Run:
         examples: the number of examples in the training set, the same for all workers; needed where
                   the servers hand out work and run.yaml has no data.examples.
 
-        A module's parameters then lie in this worker's memory for the run, so that nothing is copied
-        (parameters on a GPU are); arrays are filled with the run's weights once, and `weights` has the
-        later ones. Buffers, such as BatchNorm's means, are not shared: each worker has its own.
+        A module's parameters then lie in this worker's memory for the run, so that nothing is copied.
+        Parameters on a GPU are copied, and under easgd and eamsgd all are. Arrays are filled with the
+        run's weights once, and `weights` has the later ones. Buffers, such as BatchNorm's means, are
+        not shared: each worker has its own.
         Raises Refused, naming the first difference, if other workers have another model.
         """
         if not self.settings.own_work and examples < 0:
@@ -166,17 +112,36 @@ class Run:
     def fetch(self) -> bool:
         """Waits for the answers to the last push, and for weights to compute from; `weights` then
         has them. Returns False if no work is left: this worker's loop is over. Without a push in
-        between, it returns at once."""
+        between, it returns at once. If this worker is to measure the weights, it does so first."""
         if self._work is not None:
             return True
         if self._is_over:
             return False
+        self._check_evaluation()
         self._work = wait(self._worker.next())
+        if self._work is not None and self.settings.measured and self._worker.is_ordered():
+            self._evaluate()
+            self._work = wait(self._worker.next())  # Brings newer weights.
         self._take_result()
+        self._has_center = False
         self._examples = 0
         self._is_over = self._work is None
         self._tell_of_weights()
         return not self._is_over
+
+    def fetch_center(self) -> bool:
+        """Fetches the servers' newest weights, the center, to `weights`: just before a push, under
+        easgd and eamsgd, where each worker keeps weights of its own. Returns False if the push is not
+        wanted any more; go on with `fetch`."""
+        if not self.settings.keeps_weights:
+            raise Refused(f"worker.algorithm is {self.settings.algorithm}: there is no center beside "
+                          "the weights that `fetch` brings")
+        if self._work is None:
+            raise NotReady("the center is fetched for a push, and there is no work at hand: call fetch")
+        self._has_center = wait(self._worker.fetch_for_push())
+        if not self._has_center:
+            self._work = None
+        return self._has_center
 
     def on_weights(self, listener: Callable[[], None]) -> None:
         """Has `listener` called whenever `weights` has new ones."""
@@ -192,8 +157,21 @@ class Run:
 
     def push(self, values: Optional[Mapping[str, Any]] = None, *, examples: Optional[int] = None,
              loss: Optional[float] = None) -> Pending[PushResult]:
-        """Pushes values that were computed from the weights of the last `fetch`: the mean gradient
-        of a mini-batch, or what the run's worker.algorithm says.
+        """Pushes values that were computed from the weights of the last `fetch`. What they mean
+        depends on the run's worker.algorithm (`settings.algorithm`):
+
+        gradient: the mean gradient of the mini-batch.
+        local_sgd, diloco, fedbuff: `weights` as they were fetched, less those that local steps have
+                  led to, one step for each of the `mini_batches_at_hand`.
+        downpour: the sum of the mean gradients of these mini-batches, each clipped by clip_value and
+                  clip_norm of `settings`. Local steps change `weights` in place. With fetch_every
+                  above push_every, not every `fetch` brings others; the steps then go on from these.
+        easgd, eamsgd: e = moving_rate * (weights - x), for weights x of the worker's own, in memory of
+                  its own. They start as a copy of the first `weights`. When the last gradient of the
+                  mini-batches is computed, call `fetch_center`, make e and x += e, and take the step.
+                  The next `fetch` leaves in `values` what had no effect, as a rule 0: x -= values.
+                  After an outcome "NONFINITE", start again from `weights`.
+        publish:  whole weights; call `publish`.
 
         values:   arrays of float32 by name, which are copied; none if `values` of the run has them.
         examples: the number of examples of the mini-batches; by default those of the mini-batches
@@ -203,7 +181,7 @@ class Run:
         Returns at once. The result is there when all shards have answered; `fetch` waits for it, too.
         """
         self._begin_push(values, examples, loss)
-        return Pending(self._worker.settle(), _result_of)
+        return Pending(self._worker.settle(), result_of)
 
     def exchange(self, values: Optional[Mapping[str, Any]] = None, *,
                  examples: Optional[int] = None, loss: Optional[float] = None) -> PushResult:
@@ -218,6 +196,9 @@ class Run:
         if self._work is None:
             raise RunFinished("no work is left in this run") if self._is_over else NotReady(
                 "a push follows a fetch, each time: there are no weights that it was computed from")
+        if self.settings.keeps_weights and not self._has_center:
+            raise NotReady("the values are relative to the servers' newest weights: call fetch_center "
+                           "before each push")
         if values is not None:
             own = self.values
             if set(values) != set(own):
@@ -248,7 +229,7 @@ class Run:
     def _settle(self) -> PushResult:
         """Takes over the result of the last push, waiting for it if need be."""
         if self._is_pushed:
-            self._last = _result_of(wait(self._worker.settle()))
+            self._last = result_of(wait(self._worker.settle()))
             self._is_pushed = False
         if self._last is None:
             raise NotReady("nothing was pushed yet")
@@ -257,7 +238,7 @@ class Run:
     def _take_result(self) -> None:
         """Takes over the result of the last push, whose answers have all come."""
         if self._is_pushed:
-            self._last = _result_of(self._worker.result())
+            self._last = result_of(self._worker.result())
             self._is_pushed = False
 
     @property
@@ -270,8 +251,8 @@ class Run:
         """Yields the mini-batches that the servers hand out to this worker, as positions in the
         training set, until the run is over. In every epoch each example is handed out once.
 
-        Between two of them, the loop has to push; `Optimizer.step` and `LocalSteps` do. At the end
-        the final weights are fetched.
+        Between two of them, the loop has to push; the steps of `Optimizer`, `LocalSteps`, `Downpour`
+        and `EASGD` do. At the end the final weights are fetched.
         """
         if self.settings.own_work:
             raise Refused("training.work is own: this run's workers choose their examples; iterate "
@@ -354,7 +335,42 @@ class Run:
             raise RunFinished("training was ended, so that nothing more can be published")
         self._begin_push(tensors, 1, None, int(version))
         self._published = int(version)
-        return Pending(self._worker.settle(), _result_of)
+        return Pending(self._worker.settle(), result_of)
+
+    # Evaluation.
+
+    def evaluate_by(self, function: EvaluationFunction) -> None:
+        """Has `function` measure the weights whenever the servers order that from this worker: after
+        epochs and at the end, as run.yaml's `evaluation` says. Where evaluation.by is workers, each
+        worker needs a function before its first fetch, as any may be the one that is asked.
+
+        The function is called inside fetch, finish and whatever calls these, on the same thread; this
+        worker's training waits. It gets the weights as a mapping of names to arrays, which stay as
+        they are: PyTorch's tensors if the program has imported it, else as in `pull`. It returns the
+        loss, or a mapping with "loss" and, if they are known, "accuracy" (a share from 0 to 1) and
+        "examples" (their number). If it raises, the worker leaves the run with that failure.
+
+        Weights are saved to model.save_dir, or else, under psctl run, to the run directory.
+        """
+        self._evaluation = function
+
+    def _check_evaluation(self) -> None:
+        if self.settings.measured and self._evaluation is None:
+            raise Refused("evaluation.by is workers, and this worker has no function that measures the "
+                          "weights: call run.evaluate_by(function) before the first fetch, or set "
+                          "evaluation.by to nobody")
+
+    def _evaluate(self) -> None:
+        """Makes the evaluation that was ordered."""
+        assert self._evaluation is not None
+        directory = self.settings.save_dir or os.environ.get("SLIPSTREAM_RUN_DIR", "")
+        try:
+            weights = as_loaded(self._views(wait(self._worker.begin_evaluation())))
+            measures = measures_of(self._evaluation(weights))
+            wait(self._worker.end_evaluation(*measures, directory))
+        except Exception as error:
+            self._go(f"evaluation: {type(error).__name__}: {error}")
+            raise
 
     # The end.
 
@@ -368,7 +384,9 @@ class Run:
         when no work is left. Before that, call `stop` first: others may wait for this worker's work."""
         if self._is_finished:
             return
-        wait(self._worker.finish())
+        self._check_evaluation()
+        while not wait(self._worker.finish()):
+            self._evaluate()
         self._take_result()
         self._is_over = self._is_finished = True
         self._tell_of_weights()
@@ -402,15 +420,3 @@ class Run:
         else:
             self._go(f"{type(error).__name__}: {error}")
         return is_end
-
-
-def _result_of(answers: tuple[bool, list[tuple[str, int, int]]]) -> PushResult:
-    """Makes the result of a push of whether it counts, and of the shards' answers."""
-    counts, replies = answers
-    # A push that was left out has no answers; the replies are those to the one before.
-    shards = tuple(ShardAnswer(outcome if counts else "NONFINITE", version, staleness)
-                   for outcome, version, staleness in replies)
-    outcomes = {shard.outcome for shard in shards}
-    return PushResult(outcomes.pop() if len(outcomes) == 1 else "SPLIT",
-                      min(shard.version for shard in shards),
-                      max(shard.staleness for shard in shards), shards)

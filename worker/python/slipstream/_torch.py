@@ -1,14 +1,14 @@
 """Training a PyTorch module in a run."""
 from __future__ import annotations
 
-import types
 from typing import Any, Callable, Mapping, Optional
 
 import torch
 
-from ._errors import NotReady, Refused, RunFinished
+from ._errors import NotReady, Refused
 from ._models import trained
-from ._run import PushResult, Run
+from ._results import PushResult
+from ._run import Run
 
 
 # Fewer values than these are not worth a message of their own.
@@ -27,11 +27,13 @@ def _views(memory: Mapping[str, Any],
 
 def adopt(module: torch.nn.Module, run: Run) -> None:
     """Gives a module the run's weights, now and whenever there are new ones. Parameters on the
-    processor come to lie in their memory."""
+    processor come to lie in their memory. Where workers keep their weights, parameters stay where
+    they are, and get the run's weights now and at the end."""
     parameters = trained(module)
     weights = _views(run.weights, parameters)
+    keeps = run.settings.keeps_weights
     for name, parameter in parameters.items():
-        if parameter.device.type == "cpu" and parameter.dtype == torch.float32:
+        if parameter.device.type == "cpu" and parameter.dtype == torch.float32 and not keeps:
             parameter.data = weights[name]
 
     @torch.no_grad()
@@ -41,10 +43,27 @@ def adopt(module: torch.nn.Module, run: Run) -> None:
                 parameter.data.copy_(weights[name])
 
     take()
-    run.on_weights(take)
+    run.on_weights(lambda: take() if run.finished or not keeps else None)
 
 
-class _Memory:
+def check_fits(run: Run, name: str) -> None:
+    """Raises Refused if the class of this name does not do what the run's worker.algorithm asks for."""
+    settings = run.settings
+    if settings.publishes:
+        fitting = "Run.publish"
+    elif settings.keeps_weights:
+        fitting = "EASGD"
+    elif settings.local_steps:
+        fitting = "Downpour" if settings.pushes_gradients else "LocalSteps"
+    else:
+        fitting = "Optimizer"
+    if name != fitting:
+        raise Refused(f"the run's worker.algorithm is {settings.algorithm}, which is for "
+                      f"slipstream.{fitting}: use that instead of slipstream.{name}, or set another "
+                      "worker.algorithm")
+
+
+class Memory:
     """A module's parameters by name, and the run's memory of their weights and gradients."""
 
     def __init__(self, run: Run, module: torch.nn.Module) -> None:
@@ -57,7 +76,7 @@ class _EarlyGradients:
     """Lets gradients go while backward computes the others, which it does from the last parameter to
     the first, as a rule."""
 
-    def __init__(self, run: Run, memory: _Memory) -> None:
+    def __init__(self, run: Run, memory: Memory) -> None:
         self._run = run
         self._names = list(memory.trained)
         self._begins = [0]
@@ -117,11 +136,9 @@ class Optimizer(torch.optim.Optimizer):
     """
 
     def __init__(self, run: Run, model: torch.nn.Module, *, overlap: bool = False) -> None:
-        if not run.settings.pushes_gradients:
-            raise Refused(f"the run's worker.algorithm is {run.settings.algorithm}, which pushes what "
-                          "local steps did: use slipstream.LocalSteps with an optimizer of your own")
+        check_fits(run, "Optimizer")
         self._run = run
-        self._memory = _Memory(run, model)
+        self._memory = Memory(run, model)
         adopt(model, run)
         super().__init__(list(self._memory.trained.values()), {})
         for values in self._memory.values.values():
@@ -184,87 +201,3 @@ class Optimizer(torch.optim.Optimizer):
         self._run._begin_push(None, examples, loss)
         self._is_zeroed = False
         return value
-
-
-class LocalSteps:
-    """Steps of an optimizer of your own on this worker's weights; what they did is pushed after each
-    `steps` of them. run.yaml says by worker.algorithm, local_sgd or diloco, what the servers make of
-    it, and by worker.steps how many they are.
-
-        with slipstream.LocalSteps(run, model, optimizer):
-            for positions in run.batches():
-                optimizer.zero_grad()
-                criterion(model(x[positions]), y[positions]).backward()
-                optimizer.step()              # the last of `steps` exchanges weights, too
-
-    The state of the optimizer stays this worker's. Inside the block, `optimizer.step` has an effect
-    on the run, so each call stands for one mini-batch.
-    """
-
-    def __init__(self, run: Run, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *,
-                 sync_every: Optional[int] = None) -> None:
-        if run.settings.pushes_gradients:
-            raise Refused(f"the run's worker.algorithm is {run.settings.algorithm}: its servers apply "
-                          "gradients; use slipstream.Optimizer, or set worker.algorithm to diloco or "
-                          "local_sgd")
-        if sync_every not in (None, run.settings.steps):
-            raise Refused(f"sync_every={sync_every}, and run.yaml has worker.steps: "
-                          f"{run.settings.steps}; all workers take as many")
-        self._run = run
-        self._memory = _Memory(run, model)
-        adopt(model, run)
-        self._optimizer = optimizer
-        self._base: dict[str, torch.Tensor] = {}
-        self._taken = 0
-        self._step: Optional[Callable[..., Any]] = None
-
-    @property
-    def last(self) -> PushResult:
-        """The result of the last exchange; waits for it."""
-        return self._run.last
-
-    def __enter__(self) -> "LocalSteps":
-        self._begin()
-        self._step = self._optimizer.step
-        # A method of the optimizer's, as schedulers of the learning rate wrap the one that they find.
-        step = types.MethodType(lambda _, *words, **named: self._counted_step(*words, **named),
-                                self._optimizer)
-        setattr(self._optimizer, "step", step)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        assert self._step is not None
-        setattr(self._optimizer, "step", self._step)
-
-    def _counted_step(self, *arguments: Any, **named: Any) -> Any:
-        assert self._step is not None
-        if not self._base:
-            raise RunFinished("no work is left in this run")
-        value = self._step(*arguments, **named)
-        self._taken += 1
-        if self._taken >= self._run.mini_batches_at_hand():
-            self._exchange()
-        return value
-
-    @torch.no_grad()
-    def _begin(self) -> None:
-        """Notes the weights that the steps of a push begin with, if there is work for any."""
-        self._base = {}
-        self._taken = 0
-        if not self._run.fetch():
-            self._run.finish()
-            return
-        self._base = {name: weights.clone() for name, weights in self._memory.weights.items()}
-
-    @torch.no_grad()
-    def _exchange(self) -> None:
-        for name, parameter in self._memory.trained.items():
-            local = parameter.data.to("cpu")
-            torch.sub(self._base[name], local, out=self._memory.values[name])
-        self._run._begin_push(None, None, None)
-        self._base = {}
-        self._begin()  # Now, as nobody tells of the next forward pass, which needs the weights.
-
-
-DiLoCo = LocalSteps
-LocalSGD = LocalSteps

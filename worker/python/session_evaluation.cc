@@ -1,0 +1,49 @@
+// The part of Session that has the weights measured, when a heartbeat orders it.
+
+#include <limits>
+#include <utility>
+
+#include "common/process/steady_time.h"
+#include "worker/python/session.h"
+#include "worker/training/evaluation_report.h"
+#include "worker/training/model_keeper.h"
+#include "worker/training/nonfinite_steps.h"
+
+namespace slipstream {
+
+absl::Status Session::BeginEvaluation() {
+  if (reader_ == nullptr || !is_ordered()) {
+    return absl::AlreadyExistsError("no evaluation was ordered");
+  }
+  const std::optional<Heartbeat::Order> order = heartbeat_->AwaitOrder(last_order_);
+  if (!order.has_value()) return Cause(absl::CancelledError("stopped"));
+  const absl::Time begin = SteadyNow();
+  measured_weights_ = std::make_shared<std::vector<float>>(layout_.parameters());
+  absl::StatusOr<WeightsReader::Reading> reading = Read(*measured_weights_);
+  if (!reading.ok()) return reading.status();
+  evaluation_ = {.order = *order, .reading = *std::move(reading), .begin = begin};
+  return absl::OkStatus();
+}
+
+absl::Status Session::EndEvaluation(const TestMeasures& measures, uint64_t examples,
+                                    const std::string& directory) {
+  const std::optional<OpenEvaluation> evaluation = std::exchange(evaluation_, std::nullopt);
+  if (!evaluation.has_value()) return absl::AlreadyExistsError("no evaluation was begun");
+  const std::span<const float> weights = *measured_weights_;
+  MeasuredWeights measured = {.order = evaluation->order,
+                              .reading = evaluation->reading,
+                              .measures = measures,
+                              .test_examples = examples,
+                              .duration = SteadyNow() - evaluation->begin};
+  // A maximum or an inactive unit can hide non-finite weights from the loss.
+  if (NonfinitePart(std::nullopt, weights).has_value()) {
+    measured.measures.loss = std::numeric_limits<double>::quiet_NaN();
+  }
+  const ModelKeeper keeper(directory, settings_, layout_);
+  const EvaluationReporter reporter(joined_.identity, epoch_examples_, keeper, coordinator_);
+  last_order_ = evaluation->order.number;
+  has_measured_ = true;
+  return Cause(reporter.Report(measured, weights));
+}
+
+}  // namespace slipstream

@@ -1,0 +1,23 @@
+"""What a program's own function says of weights that it measured."""
+from __future__ import annotations
+
+from typing import Any, Callable, Mapping, Optional
+
+from ._errors import Refused
+
+# Measures the weights in a mapping of names to arrays, and returns what `measures_of` takes.
+EvaluationFunction = Callable[[Mapping[str, Any]], Any]
+
+
+def measures_of(result: Any) -> tuple[float, Optional[float], int]:
+    """Returns the loss, the accuracy (None if it is unknown) and the number of examples (0 if it is
+    unknown) that an evaluation function has returned: a loss, or a mapping."""
+    measures = result if isinstance(result, Mapping) else {"loss": result}
+    odd = sorted(set(measures) - {"loss", "accuracy", "examples"})
+    if odd or measures.get("loss") is None:
+        what = f"{odd[0]!r}" if odd else "no loss"
+        raise Refused(f"the evaluation function returned {what}: it returns the loss, or a mapping "
+                      'with "loss" and, if they are known, "accuracy" and "examples"')
+    accuracy = measures.get("accuracy")
+    return (float(measures["loss"]), None if accuracy is None else float(accuracy),
+            int(measures.get("examples", 0)))

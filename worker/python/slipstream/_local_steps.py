@@ -1,0 +1,246 @@
+"""Steps of a user's own optimizer in a run, and their exchange with the servers."""
+from __future__ import annotations
+
+import types
+from typing import Any, Callable, Optional, TypeVar
+
+import torch
+from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
+
+from ._errors import Refused, RunFinished
+from ._results import PushResult
+from ._run import Run
+from ._torch import Memory, adopt, check_fits
+
+
+class _CountedSteps:
+    """Steps of an optimizer of the user's on this worker's weights, with an exchange after those of
+    each push. A subclass says what is pushed.
+
+    Inside the `with` block, `optimizer.step` has an effect on the run, so each call stands for one
+    mini-batch.
+    """
+
+    # The name of the class that users know.
+    _name = ""
+
+    def __init__(self, run: Run, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
+        check_fits(run, self._name)
+        self._run = run
+        self._memory = Memory(run, model)
+        adopt(model, run)
+        self._optimizer = optimizer
+        self._has_work = False
+        self._taken = 0
+        self._step: Optional[Callable[..., Any]] = None
+
+    @property
+    def last(self) -> PushResult:
+        """The result of the last exchange; waits for it."""
+        return self._run.last
+
+    def __enter__(self: "_Steps") -> "_Steps":
+        self._fetch(is_first=True)
+        self._step = self._optimizer.step
+        # A method of the optimizer's, as schedulers of the learning rate wrap the one that they find.
+        step = types.MethodType(lambda _, *words, **named: self._counted_step(*words, **named),
+                                self._optimizer)
+        setattr(self._optimizer, "step", step)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._step is not None
+        setattr(self._optimizer, "step", self._step)
+
+    # For subclasses; gradients are off.
+
+    def _begin(self, starts_anew: bool) -> None:
+        """Prepares for the steps of a push. `starts_anew`: these are the first, or those before were
+        left out."""
+        raise NotImplementedError
+
+    def _on_gradients(self, is_last: bool) -> bool:
+        """Heeds the gradients of a mini-batch, before the step. Returns whether the push is wanted."""
+        raise NotImplementedError
+
+    def _prepare_push(self) -> None:
+        """Completes the values to push."""
+        raise NotImplementedError
+
+    # The steps.
+
+    def _counted_step(self, closure: Optional[Callable[[], Any]] = None, **named: Any) -> Any:
+        assert self._step is not None
+        if not self._has_work:
+            raise RunFinished("no work is left in this run")
+        is_last = self._taken + 1 >= self._run.mini_batches_at_hand()
+        is_wanted: list[bool] = []
+
+        def heed() -> None:
+            if not is_wanted:
+                with torch.no_grad():
+                    is_wanted.append(self._on_gradients(is_last))
+
+        def computed() -> Any:
+            assert closure is not None
+            value = closure()
+            heed()
+            return value
+
+        if closure is None:
+            heed()
+            value = self._step(**named)
+        else:
+            value = self._step(computed, **named)
+        self._taken += 1
+        if is_last:
+            self._exchange(all(is_wanted))
+        return value
+
+    @torch.no_grad()
+    def _exchange(self, is_wanted: bool) -> None:
+        if is_wanted:
+            self._prepare_push()
+            self._run._begin_push(None, None, None)
+        self._fetch(is_pushed=is_wanted)  # Now, as nobody tells of the next forward pass.
+
+    @torch.no_grad()
+    def _fetch(self, *, is_first: bool = False, is_pushed: bool = False) -> None:
+        self._taken = 0
+        self._has_work = self._run.fetch()
+        if not self._has_work:
+            self._run.finish()
+            return
+        is_left_out = is_pushed and self._run.last.outcome == "NONFINITE"
+        if is_left_out:
+            self._optimizer.state.clear()  # It may be no more finite than the weights were.
+        self._begin(is_first or is_left_out)
+
+
+_Steps = TypeVar("_Steps", bound=_CountedSteps)
+
+
+class LocalSteps(_CountedSteps):
+    """Steps of an optimizer of your own on this worker's weights; what they did is pushed after each
+    `steps` of them. run.yaml says by worker.algorithm, local_sgd or diloco, what the servers make of
+    it, and by worker.steps how many they are.
+
+        with slipstream.LocalSteps(run, model, optimizer):
+            for positions in run.batches():
+                optimizer.zero_grad()
+                criterion(model(x[positions]), y[positions]).backward()
+                optimizer.step()              # the last of `steps` exchanges weights, too
+
+    The state of the optimizer stays this worker's. Inside the block, `optimizer.step` has an effect
+    on the run, so each call stands for one mini-batch.
+    """
+
+    _name = "LocalSteps"
+
+    def __init__(self, run: Run, model: torch.nn.Module, optimizer: torch.optim.Optimizer, *,
+                 sync_every: Optional[int] = None) -> None:
+        super().__init__(run, model, optimizer)
+        if sync_every not in (None, run.settings.steps):
+            raise Refused(f"sync_every={sync_every}, and run.yaml has worker.steps: "
+                          f"{run.settings.steps}; all workers take as many")
+        self._base: dict[str, torch.Tensor] = {}
+
+    def _begin(self, starts_anew: bool) -> None:
+        self._base = {name: weights.clone() for name, weights in self._memory.weights.items()}
+
+    def _on_gradients(self, is_last: bool) -> bool:
+        return True
+
+    def _prepare_push(self) -> None:
+        for name, parameter in self._memory.trained.items():
+            local = parameter.data.to("cpu")
+            torch.sub(self._base[name], local, out=self._memory.values[name])
+
+
+class Downpour(_CountedSteps):
+    """Steps of an optimizer of your own on this worker's weights, and the sum of their gradients for
+    the servers' optimizer (worker.outer) after each worker.push_every of them. For worker.algorithm
+    downpour.
+
+        with slipstream.Downpour(run, model, optimizer):
+            for positions in run.batches():
+                optimizer.zero_grad()
+                criterion(model(x[positions]), y[positions]).backward()
+                optimizer.step()              # the last of `push_every` pushes, too
+
+    The next steps start from the servers' weights; with worker.fetch_every, only those after so many
+    mini-batches do, and the others go on from this worker's. optimizer.clip_value and clip_norm of
+    run.yaml clip the gradients before each step. Inside the block, `optimizer.step` has an effect on
+    the run, so each call stands for one mini-batch.
+    """
+
+    _name = "Downpour"
+
+    def _begin(self, starts_anew: bool) -> None:
+        pass
+
+    def _on_gradients(self, is_last: bool) -> bool:
+        settings, parameters = self._run.settings, list(self._memory.trained.values())
+        if settings.clip_value > 0:
+            clip_grad_value_(parameters, settings.clip_value)
+        if settings.clip_norm > 0:
+            clip_grad_norm_(parameters, settings.clip_norm)
+        for name, parameter in self._memory.trained.items():
+            accrued = self._memory.values[name]
+            if self._taken == 0:
+                accrued.zero_()
+            if parameter.grad is not None:
+                accrued.add_(parameter.grad.to("cpu"))
+        return True
+
+    def _prepare_push(self) -> None:
+        # Shards whose answers bring no weights leave what lies here.
+        for name, parameter in self._memory.trained.items():
+            if parameter.data_ptr() != self._memory.weights[name].data_ptr():
+                self._memory.weights[name].copy_(parameter.data)
+
+
+class EASGD(_CountedSteps):
+    """Elastic averaging: steps of an optimizer of your own on weights that this worker keeps. After
+    each worker.push_every of them, these weights and the servers', the center, are drawn towards each
+    other by worker.elasticity / workers of their distance. For worker.algorithm easgd, and for eamsgd,
+    whose optimizer has Nesterov's momentum: torch.optim.SGD(…, momentum=0.9, nesterov=True).
+
+        with slipstream.EASGD(run, model, optimizer):
+            for positions in run.batches():
+                optimizer.zero_grad()
+                criterion(model(x[positions]), y[positions]).backward()
+                optimizer.step()              # the last of `push_every` exchanges, too
+
+    After the run the model has the center. Inside the block, `optimizer.step` has an effect on the
+    run, so each call stands for one mini-batch.
+    """
+
+    _name = "EASGD"
+
+    def _begin(self, starts_anew: bool) -> None:
+        for name, parameter in self._memory.trained.items():
+            if starts_anew:
+                parameter.data.copy_(self._memory.weights[name])
+            else:  # The servers' weights were not drawn by these values, so the worker's are not.
+                parameter.data.sub_(self._memory.values[name].to(parameter.device))
+
+    def _on_gradients(self, is_last: bool) -> bool:
+        # As published, the force is that of the weights that the gradient was computed from.
+        if not is_last:
+            return True
+        if not self._run.fetch_center():
+            return False
+        for name, parameter in self._memory.trained.items():
+            force = self._memory.values[name]
+            torch.sub(self._memory.weights[name], parameter.data.to("cpu"), out=force)
+            force.mul_(self._run.settings.moving_rate)
+            parameter.data.add_(force.to(parameter.device))
+        return True
+
+    def _prepare_push(self) -> None:
+        pass
+
+
+DiLoCo = LocalSteps
+LocalSGD = LocalSteps
