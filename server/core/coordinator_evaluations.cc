@@ -24,7 +24,6 @@ std::string Impossible(const Evaluation& result) {
   if (!(accuracy >= 0 && accuracy <= 1)) {
     return fmt::format("test_accuracy is a share of the examples, and not {}", accuracy);
   }
-  if (result.test_loss < 0) return fmt::format("test_loss is {}", result.test_loss);
   if (!(result.seconds >= 0 && std::isfinite(result.seconds))) {
     return fmt::format("the evaluation took {} seconds", result.seconds);
   }

@@ -320,7 +320,7 @@ class PythonAlgorithmsTest(LiveRuns):
         run = self.connect(self.servers({**EASGD, "worker.push_every": 1}))
         run.synchronize(net)
         first = {name: part.detach().clone() for name, part in net.named_parameters()}
-        inner = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+        inner = torch.optim.Adagrad(net.parameters(), lr=0.1)  # Has its state from the beginning.
         with slipstream.EASGD(run, net, inner) as exchange:
             net.bias.data.fill_(float("nan"))
             net(torch.ones(8, 20)).sum().backward()
@@ -332,6 +332,16 @@ class PythonAlgorithmsTest(LiveRuns):
             net(torch.ones(8, 20)).sum().backward()
             inner.step()
             self.assertEqual(exchange.last.outcome, "APPLIED")
+            for state in inner.state.values():
+                self.assertTrue(bool(state["sum"].isfinite().all()))
+
+    @unittest.skipIf(torch is None, "needs python3-torch")
+    def test_values_that_are_not_finite_are_not_clipped(self):
+        from slipstream._local_steps import _clip_values
+        part = torch.nn.Parameter(torch.zeros(4))
+        part.grad = torch.tensor([float("inf"), 5, float("nan"), -5])
+        _clip_values([part], 1)
+        self.assertEqual(str(part.grad.tolist()), "[inf, 1.0, nan, -1.0]")
 
     @unittest.skipIf(torch is None, "needs python3-torch")
     def test_the_class_has_to_be_that_of_the_algorithm(self):
@@ -360,9 +370,10 @@ class PythonEvaluationTest(LiveRuns):
 
     def push_until_ordered(self, run):
         """Takes steps until this worker has to measure the weights, with its next fetch."""
-        while not run._worker.is_ordered():
+        for _ in range(8):  # An epoch.
             self.assertTrue(run.fetch())
             run.push(ones()).result()
+        cluster.wait_until(run._worker.is_ordered, "the order of an evaluation")
 
     def test_a_function_measures_after_each_epoch_and_at_the_end(self):
         live = self.measured({"training.epochs": 3})
@@ -435,11 +446,13 @@ class PythonEvaluationTest(LiveRuns):
 
     def test_what_a_function_returns_is_checked(self):
         for result, what in (({"losses": 1}, "'losses'"), ({"accuracy": 1}, "no loss"),
-                             (None, "no loss")):
+                             (None, "no loss"), ({"loss": 1, "accuracy": 95}, "the accuracy 95"),
+                             ({"loss": 1, "accuracy": float("nan")}, "the accuracy nan"),
+                             ({"loss": 1, "examples": -1}, "-1 examples")):
             with self.assertRaisesRegex(slipstream.Refused, f"returned {what}"):
                 measures_of(result)
-        self.assertEqual(measures_of(2), (2.0, None, 0))
-        self.assertEqual(measures_of({"loss": 2, "accuracy": None}), (2.0, None, 0))
+        self.assertEqual(measures_of(-2), (-2.0, None, 0))
+        self.assertEqual(measures_of({"loss": 2, "accuracy": None, "examples": None}), (2.0, None, 0))
 
     @unittest.skipIf(torch is None, "needs python3-torch")
     def test_the_summary_has_what_was_measured_and_the_weights_are_saved(self):

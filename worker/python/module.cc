@@ -165,6 +165,8 @@ class Worker {
         });
   }
 
+  void OnMeasured(uint64_t examples) { session().OnMeasured(examples); }
+
   PendingResult EndEvaluation(double loss, std::optional<double> accuracy, uint64_t examples,
                               const std::string& directory) {
     const TestMeasures measures = {.loss = loss, .accuracy = accuracy};
@@ -374,6 +376,7 @@ PYBIND11_MODULE(_core, module) {
       .def("finish", &Worker::Finish)
       .def("is_ordered", &Worker::IsOrdered)
       .def("begin_evaluation", &Worker::BeginEvaluation)
+      .def("on_measured", &Worker::OnMeasured)
       .def("end_evaluation", &Worker::EndEvaluation)
       .def("leave", &Worker::Leave)
       .def("end_training", &Worker::EndTraining)

@@ -170,6 +170,10 @@ class Session {
   /// EndEvaluation.
   const std::shared_ptr<std::vector<float>>& measured_weights() const { return measured_weights_; }
 
+  /// Notes how many examples were measured so far, of any number: as long as it grows, the servers
+  /// do not ask another worker. Between BeginEvaluation and EndEvaluation.
+  void OnMeasured(uint64_t examples);
+
   /// Reports the evaluation, and saves the weights to `directory` if that is asked for and the name
   /// is not empty. `examples`: the number of examples in the test set; 0 if it is unknown.
   absl::Status EndEvaluation(const TestMeasures& measures, uint64_t examples,

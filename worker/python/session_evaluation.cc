@@ -7,7 +7,6 @@
 #include "worker/python/session.h"
 #include "worker/training/evaluation_report.h"
 #include "worker/training/model_keeper.h"
-#include "worker/training/nonfinite_steps.h"
 
 namespace slipstream {
 
@@ -25,20 +24,22 @@ absl::Status Session::BeginEvaluation() {
   return absl::OkStatus();
 }
 
+void Session::OnMeasured(uint64_t examples) {
+  if (evaluation_.has_value()) heartbeat_->OnMeasured(evaluation_->order.number, examples);
+}
+
 absl::Status Session::EndEvaluation(const TestMeasures& measures, uint64_t examples,
                                     const std::string& directory) {
   const std::optional<OpenEvaluation> evaluation = std::exchange(evaluation_, std::nullopt);
   if (!evaluation.has_value()) return absl::AlreadyExistsError("no evaluation was begun");
-  const std::span<const float> weights = *measured_weights_;
+  const auto kept = std::exchange(measured_weights_, nullptr);
+  const std::span<const float> weights = *kept;
   MeasuredWeights measured = {.order = evaluation->order,
                               .reading = evaluation->reading,
                               .measures = measures,
                               .test_examples = examples,
                               .duration = SteadyNow() - evaluation->begin};
-  // A maximum or an inactive unit can hide non-finite weights from the loss.
-  if (NonfinitePart(std::nullopt, weights).has_value()) {
-    measured.measures.loss = std::numeric_limits<double>::quiet_NaN();
-  }
+  if (!AreFinite(weights)) measured.measures.loss = std::numeric_limits<double>::quiet_NaN();
   const ModelKeeper keeper(directory, settings_, layout_);
   const EvaluationReporter reporter(joined_.identity, epoch_examples_, keeper, coordinator_);
   last_order_ = evaluation->order.number;

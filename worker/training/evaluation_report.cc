@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/log_line.h"
+#include "common/kernels/finite.h"
 #include "common/log/log.h"
 #include "common/model_file/weights_digest.h"
 #include "common/wire/shard_wire.h"
@@ -28,6 +29,8 @@ void LogResult(const v1::EvaluationStatus& result) {
 }
 
 }  // namespace
+
+bool AreFinite(std::span<const float> weights) { return AllFinite({std::as_bytes(weights)}); }
 
 absl::Status EvaluationReporter::Report(const MeasuredWeights& measured,
                                         std::span<const float> weights) const {

@@ -29,6 +29,10 @@ struct MeasuredWeights {
   absl::Duration duration;
 };
 
+/// Returns whether all weights are finite: a maximum or an inactive unit can hide others from the
+/// loss.
+bool AreFinite(std::span<const float> weights);
+
 /// Reports evaluations to the coordinator, whoever made them. If the order asks for it, saves
 /// exactly the weights that were measured.
 ///

@@ -162,14 +162,15 @@ TEST(EvaluationsTest, WhatNoMeasurementComesToIsRefused) {
 
   for (const Evaluation& impossible :
        {Evaluation{.test_accuracy = 2.0}, Evaluation{.test_accuracy = -0.1},
-        Evaluation{.test_accuracy = kNan}, Evaluation{.test_loss = -1}, Evaluation{.seconds = -1},
-        Evaluation{.seconds = kNan}, Evaluation{.epochs_measured = -1},
-        Evaluation{.epochs_measured = kNan}}) {
+        Evaluation{.test_accuracy = kNan}, Evaluation{.seconds = -1}, Evaluation{.seconds = kNan},
+        Evaluation{.epochs_measured = -1}, Evaluation{.epochs_measured = kNan}}) {
     EXPECT_FALSE(evaluations.Report(kAda, 1, impossible, "").ok());
   }
   EXPECT_TRUE(evaluations.results().empty());
   EXPECT_TRUE(evaluations.Report(kAda, 1, {.test_accuracy = 1.0, .test_loss = kNan}, "").ok())
       << "training may diverge";
+  EXPECT_TRUE(evaluations.Report(kAda, 1, {.test_loss = -1}, "").ok())
+      << "a program's own loss may be a negative one";
 }
 
 TEST(EvaluationsTest, SavesFallDueAfterEpochsOfTheirOwn) {

@@ -1,12 +1,22 @@
 """What a program's own function says of weights that it measured."""
 from __future__ import annotations
 
+import contextlib
+import sys
 from typing import Any, Callable, Mapping, Optional
 
 from ._errors import Refused
 
 # Measures the weights in a mapping of names to arrays, and returns what `measures_of` takes.
 EvaluationFunction = Callable[[Mapping[str, Any]], Any]
+
+
+def measures_by(function: EvaluationFunction, weights: Mapping[str, Any]) -> tuple[float, Optional[float], int]:
+    """Calls an evaluation function, with PyTorch's gradients on, whoever waits. Returns what
+    `measures_of` does."""
+    torch = sys.modules.get("torch")
+    with contextlib.nullcontext() if torch is None else torch.enable_grad():
+        return measures_of(function(weights))
 
 
 def measures_of(result: Any) -> tuple[float, Optional[float], int]:
@@ -19,5 +29,10 @@ def measures_of(result: Any) -> tuple[float, Optional[float], int]:
         raise Refused(f"the evaluation function returned {what}: it returns the loss, or a mapping "
                       'with "loss" and, if they are known, "accuracy" and "examples"')
     accuracy = measures.get("accuracy")
-    return (float(measures["loss"]), None if accuracy is None else float(accuracy),
-            int(measures.get("examples", 0)))
+    examples = int(measures.get("examples") or 0)
+    if accuracy is not None and not 0 <= accuracy <= 1:
+        raise Refused(f"the evaluation function returned the accuracy {accuracy}: it is a share of the "
+                      "examples, from 0 to 1")
+    if examples < 0:
+        raise Refused(f"the evaluation function returned {examples} examples")
+    return float(measures["loss"]), None if accuracy is None else float(accuracy), examples

@@ -1,11 +1,12 @@
 """Steps of a user's own optimizer in a run, and their exchange with the servers."""
 from __future__ import annotations
 
+import copy
 import types
 from typing import Any, Callable, Optional, TypeVar
 
 import torch
-from torch.nn.utils.clip_grad import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from ._errors import Refused, RunFinished
 from ._results import PushResult
@@ -30,6 +31,7 @@ class _CountedSteps:
         self._memory = Memory(run, model)
         adopt(model, run)
         self._optimizer = optimizer
+        self._fresh = copy.deepcopy(optimizer.state_dict())
         self._has_work = False
         self._taken = 0
         self._step: Optional[Callable[..., Any]] = None
@@ -113,8 +115,14 @@ class _CountedSteps:
             return
         is_left_out = is_pushed and self._run.last.outcome == "NONFINITE"
         if is_left_out:
-            self._optimizer.state.clear()  # It may be no more finite than the weights were.
+            self._reset_state()
         self._begin(is_first or is_left_out)
+
+
+    def _reset_state(self) -> None:
+        """Gives the optimizer the state that it came with: its own may be as little finite as the weights."""
+        groups = self._optimizer.state_dict()["param_groups"]  # A scheduler may have changed them.
+        self._optimizer.load_state_dict({**self._fresh, "param_groups": groups})
 
 
 _Steps = TypeVar("_Steps", bound=_CountedSteps)
@@ -157,6 +165,15 @@ class LocalSteps(_CountedSteps):
             torch.sub(self._base[name], local, out=self._memory.values[name])
 
 
+def _clip_values(parameters: list[torch.nn.Parameter], bound: float) -> None:
+    """Clips gradients as the worker in C++ does: values that are not finite stay, so that the step is
+    left out."""
+    for parameter in parameters:
+        gradient = parameter.grad
+        if gradient is not None:
+            gradient.copy_(torch.where(gradient.isfinite(), gradient.clamp(-bound, bound), gradient))
+
+
 class Downpour(_CountedSteps):
     """Steps of an optimizer of your own on this worker's weights, and the sum of their gradients for
     the servers' optimizer (worker.outer) after each worker.push_every of them. For worker.algorithm
@@ -182,7 +199,7 @@ class Downpour(_CountedSteps):
     def _on_gradients(self, is_last: bool) -> bool:
         settings, parameters = self._run.settings, list(self._memory.trained.values())
         if settings.clip_value > 0:
-            clip_grad_value_(parameters, settings.clip_value)
+            _clip_values(parameters, settings.clip_value)
         if settings.clip_norm > 0:
             clip_grad_norm_(parameters, settings.clip_norm)
         for name, parameter in self._memory.trained.items():

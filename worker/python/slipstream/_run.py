@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequenc
 from . import _core
 from ._arrays import as_loaded, copy, numpy, views_of
 from ._errors import NotReady, Refused, RunFinished
-from ._evaluation import EvaluationFunction, measures_of
+from ._evaluation import EvaluationFunction, measures_by
 from ._pending import Pending, pass_on_log_lines, wait
 from ._results import Pulled, PushResult, result_of
 from ._settings import Settings
@@ -118,10 +118,11 @@ class Run:
         if self._is_over:
             return False
         self._check_evaluation()
-        self._work = wait(self._worker.next())
-        if self._work is not None and self.settings.measured and self._worker.is_ordered():
+        work = wait(self._worker.next())
+        if work is not None and self.settings.measured and self._worker.is_ordered():
             self._evaluate()
-            self._work = wait(self._worker.next())  # Brings newer weights.
+            work = wait(self._worker.next())  # Brings newer weights.
+        self._work = work
         self._take_result()
         self._has_center = False
         self._examples = 0
@@ -348,11 +349,20 @@ class Run:
         worker's training waits. It gets the weights as a mapping of names to arrays, which stay as
         they are: PyTorch's tensors if the program has imported it, else as in `pull`. It returns the
         loss, or a mapping with "loss" and, if they are known, "accuracy" (a share from 0 to 1) and
-        "examples" (their number). If it raises, the worker leaves the run with that failure.
+        "examples" (their number). If it raises, the worker leaves the run with that failure. A model
+        that trains must not be given these weights: its parameters are the run's.
+
+        Another worker is asked, or the run fails, if the final weights take longer than
+        cluster.start_timeout without a call of `measured`.
 
         Weights are saved to model.save_dir, or else, under psctl run, to the run directory.
         """
         self._evaluation = function
+
+    def measured(self, examples: int) -> None:
+        """Tells, inside an evaluation function, how many examples it has measured so far. A long one
+        calls it now and then: as long as the number grows, the servers wait."""
+        self._worker.on_measured(examples)
 
     def _check_evaluation(self) -> None:
         if self.settings.measured and self._evaluation is None:
@@ -366,7 +376,7 @@ class Run:
         directory = self.settings.save_dir or os.environ.get("SLIPSTREAM_RUN_DIR", "")
         try:
             weights = as_loaded(self._views(wait(self._worker.begin_evaluation())))
-            measures = measures_of(self._evaluation(weights))
+            measures = measures_by(self._evaluation, weights)
             wait(self._worker.end_evaluation(*measures, directory))
         except Exception as error:
             self._go(f"evaluation: {type(error).__name__}: {error}")
