@@ -73,7 +73,7 @@ void EvaluationReporter::Keep(const ModelFacts& facts, std::span<const float> we
     if (facts.is_final) {
       LogWarning(
           "the trained weights are not kept: model.save_dir is empty, and this worker was given no "
-          "other directory");
+          "other directory (--save-dir of ps_worker)");
     }
     return;
   }
