@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the death of one reader costs the others.
 
-    PYTHONPATH=tests/integration python3 tests/benchmarks/killed_reader.py [READERS [MIB [ROUNDS]]]
+    python3 tests/benchmarks/killed_reader.py [READERS [MIB [ROUNDS]]]
 
 READERS (4) follow a program that publishes states of MIB (64) MiB. In each of ROUNDS (5), with new
 processes, STATES states go to all of them. Then one is killed while a state is on its way, and as many
@@ -15,7 +15,8 @@ import statistics
 import sys
 import tempfile
 
-sys.path.append(str(pathlib.Path(__file__).absolute().parent / "harness"))
+TESTS = pathlib.Path(__file__).absolute().parents[1]
+sys.path += [str(TESTS / folder) for folder in ("benchmarks/harness", "integration", "support")]
 
 from contender import Setting
 from contender_process import EXCHANGES_S

@@ -5,6 +5,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -86,6 +88,32 @@ inline py::object None() { return py::none(); }
 struct Arena {
   std::span<float> values;
   std::shared_ptr<std::vector<float>> owned = nullptr;
+};
+
+/// Memory for whole models that is used again once Python has let go of it: fresh pages cost more
+/// than filling them.
+///
+/// Not thread-safe: one owner.
+class ModelMemories {
+ public:
+  using Memory = std::shared_ptr<std::vector<float>>;
+
+  /// Keeps `most` of them, whether Python has let go of them or not.
+  explicit ModelMemories(size_t most) : most_(most) {}
+
+  /// Returns memory for so many values, the same number each time. What is in it has no meaning.
+  Memory Take(size_t values) {
+    const auto is_free = [](const Memory& memory) { return memory.use_count() == 1; };
+    const auto found = std::ranges::find_if(memories_, is_free);
+    if (found != memories_.end()) return *found;
+    if (memories_.size() >= most_) memories_.erase(memories_.begin());
+    memories_.push_back(std::make_shared<std::vector<float>>(values));
+    return memories_.back();
+  }
+
+ private:
+  const size_t most_;
+  std::vector<Memory> memories_;
 };
 
 /// A state that calls from Python use, one after another, on a thread of its own: a call returns at

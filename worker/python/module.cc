@@ -112,16 +112,16 @@ class Worker {
   /// Reads the newest weights into memory of their own.
   PendingResult Read() {
     auto reading = std::make_shared<WeightsReader::Reading>();
-    auto values = std::make_shared<std::vector<float>>();
+    auto values = std::make_shared<ModelMemories::Memory>();
     const auto value = [reading, values] {
       std::vector<uint64_t> versions;
       for (const Version version : reading->versions) versions.push_back(Value(version));
-      return py::object(py::make_tuple(versions, Arena{*values, values}));
+      return py::object(py::make_tuple(versions, Arena{**values, *values}));
     };
     return Begin(
         [values, reading](State& state) {
-          values->resize(state.session->layout().parameters());
-          absl::StatusOr<WeightsReader::Reading> read = state.session->Read(*values);
+          *values = state.memories.Take(state.session->layout().parameters());
+          absl::StatusOr<WeightsReader::Reading> read = state.session->Read(**values);
           if (!read.ok()) return read.status();
           *reading = *std::move(read);
           return absl::OkStatus();
@@ -236,6 +236,7 @@ class Worker {
 
     Interruption interruption;
     std::unique_ptr<Session> session;
+    ModelMemories memories{2};  // For what is read: the last may still be in use.
 
     // The result of the last push: operations use it, and Result does between them.
     absl::Status push_failure;

@@ -2,8 +2,6 @@
 
 #include <pybind11/stl.h>
 
-#include <algorithm>
-
 #include "worker/client/subscription.h"
 #include "worker/python/bindings.h"
 #include "worker/training/interruption.h"
@@ -57,7 +55,7 @@ class Reader {
     return operated_.Begin(
         [found, memory](State& state) {
           if (state.subscription == nullptr) return absl::CancelledError("closed");
-          *memory = state.TakeMemory();
+          *memory = state.memories.Take(state.subscription->layout().parameters());
           std::span<const float> held;
           if (state.last != nullptr) held = *state.last;
           absl::StatusOr<std::optional<Subscription::State>> next =
@@ -78,26 +76,14 @@ class Reader {
   }
 
  private:
-  using Memory = std::shared_ptr<std::vector<float>>;
+  using Memory = ModelMemories::Memory;
 
   struct State {
     void Release() { subscription.reset(); }
 
-    /// Returns memory for a model that Python has let go of, or new one: fresh pages cost more than
-    /// filling them.
-    Memory TakeMemory() {
-      const auto is_free = [](const Memory& memory) { return memory.use_count() == 1; };
-      const auto found = std::ranges::find_if(memories, is_free);
-      if (found != memories.end()) return *found;
-      if (memories.size() >= kMemoriesMax) memories.erase(memories.begin());
-      memories.push_back(std::make_shared<std::vector<float>>(subscription->layout().parameters()));
-      return memories.back();
-    }
-
-    static constexpr size_t kMemoriesMax = 3;
     Interruption interruption;
     std::unique_ptr<Subscription> subscription;
-    std::vector<Memory> memories;
+    ModelMemories memories{3};
     Memory last;  // That of the state returned last; null before the first.
   };
 

@@ -25,7 +25,7 @@ def main():
             run.fetch()  # Only asks whether there is work.
 
         exchange_commands.serve({"exchange": lambda: run.exchange(examples=1), "push": push,
-                                 "pull": lambda: run.pull(into=target)}[operation])
+                                 "pull": run.pull}[operation])
 
 
 if __name__ == "__main__":

@@ -290,7 +290,8 @@ class Run:
     def pull(self, into: Optional[Mapping[str, Any]] = None) -> "Pulled":
         """Reads the newest weights, once the last push is answered. `weights` stay as they are.
 
-        into: arrays of float32 by name to copy them to; by default new ones are made.
+        into: arrays of float32 by name to copy them to. By default they lie in memory that is used again
+              once nothing refers to them, which spares the copy.
         """
         if into is not None and set(into) != {name for name, _ in self._tensors}:
             raise Refused("into: one array is needed for each of the model's tensors, by name")
