@@ -270,7 +270,7 @@ struct ReadersSpec {
   /// AlgorithmRow::versions_kept.
   uint32_t versions_kept = 1;
 
-  /// What follows if a reader lags behind by as many versions as it wants to at most.
+  /// The consequence of a reader that is as many versions behind as it wants to be at most.
   enum class OnLag : uint8_t {
     kReport,  // The status shows it.
     kWait,    // Workers wait, too, until it has read on, or is gone.
