@@ -4,6 +4,7 @@
 #include <grpc/support/log.h>
 #include <malloc.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -40,6 +41,18 @@ void TakeLibraryLogs() {
 }
 
 void TuneLocks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
+
+void KeepFreedMemory() {
+#ifdef __GLIBC__
+  // malloc raises its thresholds to the largest block of its own mapping that was freed, up to this
+  // size, header included (mallopt(3), "dynamic mmap threshold"). Nothing writes to the block, so
+  // it takes no memory.
+  constexpr size_t kThresholdMax = 4 * sizeof(long) << 20;
+  constexpr size_t kHeader = 8192;
+  void* volatile block = malloc(kThresholdMax - kHeader);
+  free(block);
+#endif
+}
 
 void TuneForTransfers() {
 #ifdef __GLIBC__

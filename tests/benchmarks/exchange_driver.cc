@@ -2,6 +2,7 @@
 // exchanges gradients for weights on command, through the client library that ps_worker uses.
 //
 //   exchange_driver --coordinator HOST:PORT --worker ID --bytes N [--operation exchange|push|pull]
+//                   [--checks-values]
 //
 // Commands are those of exchange_commands.h. An exchange is over when all weights lie in the
 // worker's own array. A push alone is one of a run whose workers fetch nothing (publish); a pull
@@ -38,6 +39,7 @@
 #include "worker/core/heartbeat_times.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
 
@@ -52,6 +54,7 @@ struct Options {
   uint32_t worker = 0;
   uint64_t bytes = 0;
   std::string operation = "exchange";
+  bool checks_values = false;
   SecuritySpec security;
 };
 
@@ -97,6 +100,10 @@ class Driver {
   absl::Status Exchange() {
     absl::StatusOr<BatchRanges> batches = NextBatches();
     if (!batches.ok()) return batches.status();
+    if (options_.checks_values) {
+      const std::optional<std::string> nonfinite = NonfinitePart(0.5f, values_);
+      if (nonfinite.has_value()) return absl::InternalError(*nonfinite);
+    }
     client_->BeginPush(0, {.batches = *batches, .examples = 1, .step = ++steps_});
     if (absl::Status status = client_->FinishPush(0, {.loss = 0.5f}); !status.ok()) return status;
     // Advance would return when every shard has answered, while the weights are still arriving.
@@ -225,6 +232,8 @@ int Main(int argc, char** argv) {
       ->check(CLI::Range(sizeof(float), size_t{1} << 40));
   app.add_option("--operation", options.operation, "What is done on command")
       ->check(CLI::IsMember({"exchange", "push", "pull"}));
+  app.add_flag("--checks-values", options.checks_values,
+               "Before each push, check that the gradient is finite, as ps_worker does");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
 }

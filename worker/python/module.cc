@@ -356,6 +356,7 @@ PYBIND11_MODULE(_core, module) {
   KeepLogLines();
   TakeLibraryLogs();
   TuneLocks();
+  KeepFreedMemory();
   py::class_<PendingResult>(module, "Operation")
       .def("wait", &PendingResult::Wait, py::arg("seconds"))
       .def("value", &PendingResult::Value);

@@ -16,6 +16,7 @@ class Setting:
     rule: str = "sgd"
     policy: str = "async"
     operation: str = "exchange"  # Or "push" or "pull" alone.
+    checks_values: bool = False  # That all are finite, before each push, as programs that train do.
 
     @property
     def shape(self):

@@ -105,6 +105,7 @@ class SlipstreamContender(Contender):
             [self.build.program("tests/benchmarks/exchange_driver"), "--coordinator",
              self.cluster.coordinator, "--worker", worker, "--bytes", self.setting.bytes,
              *([] if operation == "exchange" else ["--operation", operation]),
+             *(["--checks-values"] if self.setting.checks_values else []),
              *self.cluster.credentials()],
             self.directory)
 
