@@ -83,6 +83,40 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+/// Checks that nothing needs the weights of one version, or an order of gradients, where gradients
+/// are added in place.
+void CheckInPlace(Draft draft, Diagnostics diagnostics) {
+  const RunSpec& spec = draft.spec;
+  if (!draft.IsUsable("consistency.policy") || !spec.consistency.traits().in_place) return;
+  const std::string_view policy = RowOf(spec.consistency.policy).name;
+  const auto report = [&](const char* path, const std::string& why) {
+    if (draft.IsUsable(path)) {
+      diagnostics.Report(draft.KeySource(path),
+                         fmt::format("{} adds gradients to the weights in place: {}", policy, why));
+    }
+  };
+  const bool has_outer = RowOf(spec.worker.algorithm).has_local_weights;
+  const char* const kind = has_outer ? "worker.outer.kind" : "optimizer.kind";
+  const RuleRow& rule = RowOf(spec.server_optimizer().kind);
+  if (!rule.adds()) {
+    report(kind, fmt::format("several threads do so at once, and {} needs more than an addition; "
+                             "use {}",
+                             rule.name, RowOf(RuleKind::kSgd).name));
+  }
+  const ScalingRow& scaling = RowOf(spec.optimizer.staleness_scaling);
+  if (scaling.uses_base_weights || scaling.keeps_history) {
+    report("optimizer.staleness_scaling",
+           fmt::format("the weights that {} compares are not kept", scaling.name));
+  }
+  if (spec.consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock) {
+    report("consistency.max_staleness.action",
+           "no gradient is held back for others; use reject, scale or drop");
+  }
+  if (spec.readers.versions_kept > 1) {
+    report("readers.versions_kept", "no version but the newest can be read; leave it at 1");
+  }
+}
+
 void CheckPipeline(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.pipeline_depth";
   if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
@@ -369,6 +403,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckPolicy(draft, diagnostics);
   CheckStages(draft, diagnostics);
   CheckGuard(draft, diagnostics);
+  CheckInPlace(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

@@ -66,6 +66,22 @@ void CheckWorkers(const RunDraft& draft, size_t place, DiagnosticList& diagnosti
   }
 }
 
+/// Checks that a policy that adds in place is the only one: others make versions.
+void CheckInPlace(const RunDraft& draft, DiagnosticList& diagnostics) {
+  const std::vector<PolicyStage> stages = draft.spec.stages();
+  const auto in_place = std::ranges::find_if(
+      stages, [](const PolicyStage& stage) { return stage.consistency.traits().in_place; });
+  if (in_place == stages.end()) return;
+  const size_t place = static_cast<size_t>(in_place - stages.begin());
+  const bool is_last = place + 1 == stages.size();
+  diagnostics.Report(
+      is_last ? draft.KeySource("consistency.policy") : draft.ItemSource(kPath, place),
+      fmt::format(
+          "{} must be the run's only policy: it adds gradients to the weights in place, and "
+          "the others make versions",
+          RowOf(in_place->consistency.policy).name));
+}
+
 void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diagnostics) {
   const PolicyRow& row = RowOf(draft.spec.policies_before[place].consistency.policy);
   const auto report = [&](const std::string& message) {
@@ -116,7 +132,10 @@ void CheckStages(const RunDraft& draft, DiagnosticList& diagnostics) {
   const size_t stages = draft.spec.policies_before.size();
   if (!draft.IsUsable(kPath) || stages == 0) return;
   CheckEpochs(draft, diagnostics);
-  if (draft.IsUsable("consistency.policy")) CheckOrder(draft, diagnostics);
+  if (draft.IsUsable("consistency.policy")) {
+    CheckOrder(draft, diagnostics);
+    CheckInPlace(draft, diagnostics);
+  }
   for (size_t i = 0; i < stages; ++i) {
     CheckWorkers(draft, i, diagnostics);
     CheckBesideOthers(draft, i, diagnostics);

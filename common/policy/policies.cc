@@ -58,7 +58,7 @@ class Backup final : public Hardsync {
   const uint32_t backups_;
 };
 
-/// A round closes with a number of gradients, from any members: softsync and async.
+/// A round closes with a number of gradients, from any members: softsync, async and hogwild.
 class Counted : public Policy {
  public:
   explicit Counted(const ConsistencySpec& spec) : spec_(spec) {}
@@ -161,6 +161,7 @@ std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
       return std::make_unique<Ssp>(spec);
     case ConsistencySpec::Policy::kSoftsync:
     case ConsistencySpec::Policy::kAsync:
+    case ConsistencySpec::Policy::kHogwild:
       break;
   }
   return std::make_unique<Counted>(spec);

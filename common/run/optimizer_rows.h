@@ -89,6 +89,10 @@ struct RuleRow {
   /// Set if the rule makes weights of pushed weights (PushKind::kValues), and not of gradients. It
   /// has no rate, decay or clipping, and takes one push for each version.
   bool takes_values = false;
+
+  /// Whether an update does nothing but add a multiple of the gradient, and of the weights, to each
+  /// weight, so that several may be under way at once.
+  constexpr bool adds() const { return state_arrays == 0 && !measures_tensors && !takes_values; }
 };
 
 inline constexpr std::array kRuleRows = {

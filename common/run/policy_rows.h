@@ -41,10 +41,16 @@ struct PolicyTraits {
   /// the weights of each round.
   enum class Work : uint8_t { kUnits, kRounds };
   Work work = Work::kUnits;
+
+  /// Set if gradients are added to the one set of weights where these lie, by several threads in no
+  /// order. Weights that are read as version v hold the first v gradients, and perhaps parts of
+  /// later ones: they may be torn. So only rules that add go with it, and nothing that needs the
+  /// weights of one version.
+  bool in_place = false;
 };
 
 /// The axis of consistency policies. The values are the places in kPolicyRows.
-enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp, kBackup };
+enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp, kBackup, kHogwild };
 
 inline constexpr std::array kPolicyParameters = {
     ParameterRow{
@@ -139,6 +145,12 @@ inline constexpr std::array kPolicyRows = {
                     const auto backups = static_cast<uint32_t>(parameters["backups"]);
                     return members - std::min(members, backups);
                   }},
+    // HOGWILD! (Niu, Recht, Ré, Wright, NIPS 2011, arXiv 1106.5730).
+    PolicyRow{.kind = PolicyKind::kHogwild,
+              .name = "hogwild",
+              .doc = "each gradient is added in place, in no order; weights may be read torn",
+              .traits = {.in_place = true},
+              .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
 };
 static_assert(AreInOrder(kPolicyRows));
 // Rounds that take one gradient from each member wait for members, hand out the mini-batches, and

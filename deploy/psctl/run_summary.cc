@@ -14,6 +14,7 @@
 #include "common/base/printable.h"
 #include "common/json/json_number.h"
 #include "common/json/message_json.h"
+#include "common/run/policy_rows.h"
 #include "common/run/shards.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
@@ -134,6 +135,10 @@ std::string PolicyText(const v1::RunStatus& status) {
   }
   facts.push_back(fmt::format("{} gradient{} per update", status.round_size(),
                               status.round_size() == 1 ? "" : "s"));
+  const auto row = std::ranges::find(kPolicyRows, status.policy(), &PolicyRow::name);
+  if (row != kPolicyRows.end() && row->traits.in_place) {
+    facts.emplace_back("added in place, so reads may be torn");
+  }
   return fmt::format("{} ({})", status.policy(), fmt::join(facts, ", "));
 }
 

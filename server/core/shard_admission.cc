@@ -243,9 +243,9 @@ std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) c
   // Each of these makes an update unforeseeable: the mean over updates is known only when this one
   // is counted, norms over tensors only when the gradient is complete, what a guard that blocks
   // waits for changes with every pull, and gradients compensated by base weights are folded before
-  // the update.
-  const bool is_foreseeable =
-      !scaling_.scales_rounds && !rule_.measures_tensors && !tracks_bases() && !uses_base_weights();
+  // the update. Gradients that are added in place make no version that could be thrown away.
+  const bool is_foreseeable = !scaling_.scales_rounds && !rule_.measures_tensors &&
+                              !traits_.in_place && !tracks_bases() && !uses_base_weights();
   if (!is_next || !is_base_published || !is_foreseeable || WorkIsDone()) return std::nullopt;
   if (round().contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {
     return std::nullopt;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 #include "common/base/check.h"
@@ -47,9 +48,15 @@ absl::Status LaggedError() {
       "one");
 }
 
+void Answer::Settle() {
+  if (!weights.has_value() || weights->in_place == nullptr) return;
+  weights->weights = weights->in_place->Get();
+}
+
 Shard::Shard(const Options& options)
     : options_(options),
       keeps_bases_(RowOf(options.run.optimizer.staleness_scaling).uses_base_weights),
+      adds_in_place_(options.run.consistency.traits().in_place),
       machine_(ShardOptionsOf(options.run, options.shard)) {}
 
 // The model.
@@ -72,7 +79,8 @@ std::string Shard::MakePath(const ModelOrders& model) {
   const uint64_t needed = ShardBytesNeeded(values, run);
   const uint64_t available = options_.memory_available();
   if (needed <= available) {
-    training_state_ = TrainingState::TryMake(run.server_optimizer(), model.layout, range);
+    training_state_ =
+        TrainingState::TryMake(run.server_optimizer(), model.layout, range, adds_in_place_);
   }
   members_max_ = MembersWithin(available, values, run);
   if (training_state_ != nullptr) return "";
@@ -109,7 +117,7 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
                      .is_of_member = admission.is_of_member,
                      .push = admission.push};
   // While initial weights are put in place, there are none to make a draft from.
-  const bool is_idle = !is_running_ && jobs_.empty();
+  const bool is_idle = running_ == 0 && jobs_.empty();
   if (admission.draft.has_value() && is_idle)
     begun.draft = training_state_->BeginDraft(*admission.draft);
   if (begun.draft == nullptr) machine_.OnDraftEnded(begun.push);
@@ -168,6 +176,7 @@ Delivery Shard::Deliver(ShardAnswer answer) {
     PS_CHECK(kept.weights->values().size() == answer.weights->count);
     const bool is_sent = !answer.weights->unchanged;
     given.weights = ServedWeights{*answer.weights, is_sent ? kept.weights : nullptr};
+    if (is_sent) given.weights->in_place = kept.in_place;
     if (!given.push.has_value()) {
       given.weights->checksums = kept.checksums;
       given.weights->changes = kept.changes;
@@ -192,21 +201,37 @@ Shard::Job::Job(ShardJob job, TrainingState& state)
 
 Shard::Job Shard::TakeJob() {
   PS_CHECK(has_job());
-  is_running_ = true;
+  ++running_;
   Job job(std::move(jobs_.front()), *training_state_);
   jobs_.pop_front();
   return job;
 }
 
 ShardResult Shard::FinishJob(Job job) {
-  is_running_ = false;
+  PS_CHECK(running_-- > 0);
   machine_.ReleaseBytes(job.bytes_);
   if (!job.made_.has_value()) return {};
-  const Version version = job.version_.value_or(Version{});
-  kept_[version] = {*std::move(job.made_), training_state_->NewChecksums(),
-                    std::make_shared<VersionChanges>()};
-  ShardOutput output = job.version_.has_value() ? machine_.OnPublished(version)
-                                                : machine_.OnInitialized(job.job_.grant);
+  if (!job.version_.has_value()) return Publish({}, *std::move(job.made_), job.job_.grant);
+  made_early_.emplace(*job.version_, *std::move(job.made_));
+  ShardResult result;
+  while (!made_early_.empty() && made_early_.begin()->first == Next(machine_.published())) {
+    auto next = made_early_.extract(made_early_.begin());
+    ShardResult more = Publish(next.key(), std::move(next.mapped()), 0);
+    std::ranges::move(more.deliveries, std::back_inserter(result.deliveries));
+    std::ranges::move(more.lagged, std::back_inserter(result.lagged));
+  }
+  return result;
+}
+
+ShardResult Shard::Publish(Version version, Weights weights, uint64_t grant) {
+  Kept& made = kept_[version];
+  made = {std::move(weights), training_state_->NewChecksums(), std::make_shared<VersionChanges>(),
+          nullptr};
+  if (adds_in_place_) {
+    made.in_place = std::make_shared<InPlaceVersion>(training_state_->in_place());
+  }
+  ShardOutput output =
+      version > Version{} ? machine_.OnPublished(version) : machine_.OnInitialized(grant);
   kept_.erase(kept_.begin(), kept_.lower_bound(machine_.oldest_kept()));
   // Changes to a version that is not the newest are rarely asked for again.
   for (auto& [older, kept] : kept_) {

@@ -47,12 +47,18 @@ struct ServedWeights {
   std::shared_ptr<TensorChecksums> checksums;
   std::shared_ptr<VersionChanges> changes;
   Weights base;
+
+  /// Makes `weights`, see Answer::Settle, if these change in place; else null.
+  std::shared_ptr<InPlaceVersion> in_place;
 };
 
 /// The answer to a call.
 struct Answer {
   std::optional<PushReply> push;
   std::optional<ServedWeights> weights;
+
+  /// Copies weights that change in place. It may take a while, so no lock should be held.
+  void Settle();
 };
 
 /// An answer on its way to the call that waits for it.
@@ -96,8 +102,9 @@ struct BegunPush {
 /// machine decides about. It keeps the payloads, jobs and answers that the machine names, and
 /// decides nothing itself.
 ///
-/// Jobs run one after another in the order of decisions. The caller that takes a job runs it
-/// without keeping other events waiting, and brings it back.
+/// Jobs run one after another in the order of decisions; those that add to weights in place run
+/// side by side. The caller that takes a job runs it without keeping other events waiting, and
+/// brings it back.
 ///
 /// Not thread-safe: one owner, which serialises calls; but a job that was taken may run meanwhile.
 class Shard {
@@ -170,12 +177,18 @@ class Shard {
     std::optional<Weights> made_;
   };
 
-  /// Whether a job waits and none is under way.
-  bool has_job() const { return !jobs_.empty() && !is_running_; }
-  bool is_running() const { return is_running_; }
+  /// Whether a job waits that can run now.
+  bool has_job() const {
+    if (jobs_.empty() || running_ == 0) return !jobs_.empty();
+    return adds_in_place_ && !jobs_.front().initial.has_value();
+  }
+  bool is_running() const { return running_ > 0; }
 
-  /// Whether a single job waits that takes no longer than waking a thread.
-  bool has_short_job() const { return has_job() && jobs_.size() == 1 && jobs_.front().is_short(); }
+  /// Whether a single job waits that should run on the thread whose push caused it: it takes no
+  /// longer than waking another thread, or may run beside those of other threads.
+  bool has_own_job() const {
+    return has_job() && jobs_.size() == 1 && (adds_in_place_ || jobs_.front().is_short());
+  }
 
   /// REQUIRES: has_job().
   Job TakeJob();
@@ -197,6 +210,9 @@ class Shard {
   /// Allocates memory for the model. Returns why there is none; empty if there is.
   std::string MakePath(const ModelOrders& model);
 
+  /// Makes the weights those of the newest version, or the initial ones that a grant allowed.
+  ShardResult Publish(Version version, Weights weights, uint64_t grant);
+
   /// Queues the work that the output orders, and adds the weights to the answers.
   ShardResult Absorb(ShardOutput output);
   Delivery Deliver(ShardAnswer answer);
@@ -207,6 +223,7 @@ class Shard {
   // Constant after construction.
   const Options options_;
   const bool keeps_bases_;
+  const bool adds_in_place_;
 
   ShardMachine machine_;
   std::string failure_;
@@ -217,6 +234,7 @@ class Shard {
     Weights weights;
     std::shared_ptr<TensorChecksums> checksums;
     std::shared_ptr<VersionChanges> changes;
+    std::shared_ptr<InPlaceVersion> in_place;  // Null unless the weights change in place.
   };
   std::map<Version, Kept> kept_;  // The newest published version is the last.
 
@@ -224,9 +242,12 @@ class Shard {
   std::map<Version, Weights> bases_;
   std::map<PushId, PushPayload> held_;
   std::deque<ShardJob> jobs_;
-  bool is_running_ = false;
+  uint32_t running_ = 0;  // The number of jobs that were taken and not brought back.
 
-  // Its values belong to the thread that runs a job or, while no job runs, to the owner.
+  // The versions made before an older one was: only jobs that run side by side overtake.
+  std::map<Version, Weights> made_early_;
+
+  // Its values belong to the threads that run jobs or, while no job runs, to the owner.
   std::unique_ptr<TrainingState> training_state_;
 };
 

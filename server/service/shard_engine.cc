@@ -219,7 +219,7 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
   {
     MutexLock lock(mutex_);
     ShardResult result = shard_.FinishPush(NameOf(call), push);
-    if (shard_.has_short_job()) job = shard_.TakeJob();
+    if (shard_.has_own_job()) job = shard_.TakeJob();
     deliveries = Absorb(std::move(result));
   }
   std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
@@ -269,6 +269,7 @@ std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries
                                                            WaitingCall* own) {
   std::optional<absl::StatusOr<Answer>> answer;
   for (Delivery& delivery : deliveries) {
+    if (delivery.answer.ok()) delivery.answer->Settle();
     WaitingCall* const call = CallOf(delivery.call);
     if (call == own) {
       answer = std::move(delivery.answer);

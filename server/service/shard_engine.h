@@ -58,7 +58,8 @@ class WaitingCall {
 /// come of them, and answers the calls that waited. It knows nothing of gRPC's calls.
 ///
 /// Jobs run on the engine's thread. A short job runs on the thread whose push caused it, if no job
-/// is before it, because waking another thread takes longer.
+/// is before it, because waking another thread takes longer; and so does each job that adds to
+/// weights in place, beside those of other threads.
 ///
 /// Thread-safe: guarded by its own mutex, which is held for decisions only; files are written and
 /// kernels run without it. Must outlive the calls it answers.

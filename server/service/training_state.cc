@@ -26,7 +26,8 @@ void Consume(PushPayload& payload, Pass pass) {
 
 std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optimizer,
                                                       const TensorLayout& layout,
-                                                      const ParameterRange& range) {
+                                                      const ParameterRange& range,
+                                                      bool adds_in_place) {
   const size_t values = range.size();
   std::unique_ptr<TrainingState> made(new TrainingState(optimizer, layout, range));
   if (!made->pool_.Reserve(2)) return nullptr;
@@ -41,7 +42,18 @@ std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optim
     made->history_ = FloatBuffer::TryMake(values);
     if (made->history_ == nullptr) return nullptr;
   }
+  if (adds_in_place) {
+    PS_CHECK(made->row_.adds());
+    made->in_place_ = std::make_shared<InPlaceWeights>(made->rules_, made->pool_);
+  }
   return made;
+}
+
+void TrainingState::SetInitialWeights(Weights weights) {
+  newest_ = std::move(weights);
+  if (in_place_ == nullptr) return;
+  in_place_->Set(*newest_);
+  newest_ = in_place_->live();
 }
 
 std::shared_ptr<UpdateDraft> TrainingState::BeginDraft(const Forecast& forecast) {
@@ -70,6 +82,10 @@ Weights TrainingState::TakeDraft(UpdateJob& job) {
 }
 
 std::optional<Weights> TrainingState::Run(UpdateJob&& job) {
+  if (in_place_ != nullptr) {
+    AddInPlace(std::move(job));
+    return newest_;
+  }
   if (Weights drafted = TakeDraft(job); drafted != nullptr) {
     job.folds.clear();
     newest_ = std::move(drafted);
@@ -83,6 +99,18 @@ std::optional<Weights> TrainingState::Run(UpdateJob&& job) {
   if (!job.update.has_value()) return std::nullopt;
   newest_ = Apply(*job.update, fuses_last ? &job.folds.back() : nullptr);
   return newest_;
+}
+
+void TrainingState::AddInPlace(UpdateJob job) {
+  PS_CHECK(job.update.has_value() && job.folds.size() == 1);
+  const Update& update = *job.update;
+  FoldStep& step = job.folds.front();
+  const InPlaceWeights::Terms terms = {
+      .weight = step.fold.clip * step.fold.weight,
+      .inverse_divisor = update.inverse_divisor,
+      .step = {.rate = update.learning_rate, .scale = update.step_scale}};
+  Consume(step.payload,
+          [&](size_t begin, const ReceivedValues& piece) { in_place_->Add(begin, piece, terms); });
 }
 
 void TrainingState::FoldIn(FoldStep& step) {

@@ -16,6 +16,7 @@
 #include "common/policy/staleness_compensation.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
+#include "server/service/in_place_weights.h"
 #include "server/service/push_assembly.h"
 #include "server/service/tensor_checksums.h"
 #include "server/service/update_draft.h"
@@ -37,20 +38,25 @@ struct UpdateJob {
 };
 
 /// The values of one shard: the newest weights, the optimizer state and the open round's sum, and
-/// the kernels that turn one version into the next. Weights and state are written out of place.
+/// the kernels that turn one version into the next. Weights and state are written out of place,
+/// unless the policy adds in place: see in_place_weights.h.
 ///
 /// Not thread-safe: one owner, which runs the jobs one after another in the order of decisions.
+/// Where gradients are added in place, jobs may run side by side after the initial weights' one.
 class TrainingState {
  public:
   /// Makes the state with memory for two versions and the optimizer's state. Returns null if there
   /// is not enough. `range` is the shard's part of the layout.
   static std::unique_ptr<TrainingState> TryMake(const OptimizerSpec& optimizer,
                                                 const TensorLayout& layout,
-                                                const ParameterRange& range);
+                                                const ParameterRange& range, bool adds_in_place);
 
   /// Returns a buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
-  void SetInitialWeights(Weights weights) { newest_ = std::move(weights); }
+  void SetInitialWeights(Weights weights);
+
+  /// The weights that gradients are added to; null if versions are made.
+  const std::shared_ptr<InPlaceWeights>& in_place() const { return in_place_; }
 
   /// Returns the checksums of a version, to be computed when a reader asks for them.
   std::shared_ptr<TensorChecksums> NewChecksums() const {
@@ -96,6 +102,7 @@ class TrainingState {
   }
 
   void FoldIn(FoldStep& step);
+  void AddInPlace(UpdateJob job);
 
   /// Returns the version that the job's own draft holds ready; null if it has to be made.
   Weights TakeDraft(UpdateJob& job);
@@ -115,7 +122,9 @@ class TrainingState {
   const std::unique_ptr<const StalenessCompensation> compensation_;
   const TensorChecksums::Tensors tensors_;  // The tensors, or their parts, within the shard.
   BufferPool pool_;
-  Weights newest_;
+
+  Weights newest_;  // The newest version, or the weights that change in place.
+  std::shared_ptr<InPlaceWeights> in_place_;  // Null if versions are made.
 
   // The open round's sum, in the buffer that will hold the version it makes; null while nothing has
   // been folded.

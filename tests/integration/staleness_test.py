@@ -45,9 +45,10 @@ class StalenessTest(unittest.TestCase):
         self.assertEqual(summary["staleness"]["max"], 0)
 
     def test_status_says_what_the_push_log_says(self):
-        for policy in ("hardsync", "softsync", "async"):
+        for policy in ("hardsync", "softsync", "async", "hogwild"):
             with self.subTest(policy=policy), cluster.scratch() as directory:
                 settings = {"consistency.policy": policy, "log.push_log": directory,
+                            "optimizer.kind": "sgd",
                             "data.train_examples": 3200}
                 with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                     status = live.wait_finished()

@@ -55,7 +55,9 @@ class CountedRounds {
     if (gradients_ == 0) return false;
     if (was_due_) return true;
     const PolicyKind policy = policy_.policy;
-    if (is_draining_ || policy == PolicyKind::kAsync || policy == PolicyKind::kSsp) return true;
+    if (is_draining_ || policy == PolicyKind::kAsync || policy == PolicyKind::kSsp ||
+        policy == PolicyKind::kHogwild)
+      return true;
     return gradients_ >= policy_.round_size(static_cast<uint32_t>(members_));
   }
 

@@ -221,7 +221,7 @@ std::vector<std::string> CheckAll(const Scenario& scenario, const History& histo
   const Evidence evidence(history, scenario.shows_gradients());
   Findings findings;
   CheckEnd(history, evidence, findings);
-  CheckVersions(history, evidence, findings);
+  CheckVersions(scenario, history, evidence, findings);
   CheckMembers(scenario, history, findings);
   CheckRounds(scenario, history, evidence, findings);
   CheckPace(scenario, history, findings);

@@ -41,7 +41,10 @@ void CheckCodec(const Scenario& scenario, const History& history, const Evidence
                 Findings& findings);
 
 /// Checks that a version is one set of numbers, and that nobody sees it before it is published.
-void CheckVersions(const History& history, const Evidence& evidence, Findings& findings);
+/// Where gradients are added in place, who reads a version gets all of its gradients, and may get
+/// some of later ones; in the end each that was acknowledged is there once.
+void CheckVersions(const Scenario& scenario, const History& history, const Evidence& evidence,
+                   Findings& findings);
 
 /// Checks that every mini-batch is done, and that one is done again only if its worker died. If the
 /// run ended early, mini-batches that nobody had begun are not done.

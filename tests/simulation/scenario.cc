@@ -33,6 +33,7 @@ constexpr uint64_t kWeighingStream = 16;
 constexpr uint64_t kTensorStream = 17;
 constexpr uint64_t kAdaptiveStream = 18;
 constexpr uint64_t kReaderStream = 19;
+constexpr uint64_t kInPlaceStream = 20;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -387,6 +388,7 @@ uint32_t Scenario::StageOfBatch(uint64_t batch) const {
 
 bool Scenario::shows_gradients() const {
   const Encoding codec = run.wire.push_codec;
+  if (run.consistency.traits().in_place) return false;  // A version may hold parts of later ones.
   return run.server_optimizer().kind == RuleKind::kSgd && run.optimizer.per_tensor.empty() &&
          codec != Encoding::kOneBit && codec != Encoding::kTwoBit;
 }
@@ -399,6 +401,22 @@ uint32_t Scenario::stages_in_rounds() const {
 
 absl::Duration Scenario::ComputeTimeOf(WorkerId worker) const {
   return compute_time[std::min<size_t>(Value(worker), compute_time.size() - 1)];
+}
+
+/// Draws additions in place, of gradients that all count in full: then the last weights show that
+/// each was added once.
+void DrawInPlace(Scenario& scenario) {
+  Chance chance(scenario.seed, kInPlaceStream);
+  RunSpec& run = scenario.run;
+  const bool fits = run.consistency.policy == Policy::kAsync && run.policies_before.empty() &&
+                    run.server_optimizer().kind == RuleKind::kSgd &&
+                    run.optimizer.per_tensor.empty() && run.wire.push_codec == Encoding::kFp32;
+  if (!fits || !chance.Happens(500)) return;
+  run.consistency.policy = Policy::kHogwild;
+  run.optimizer.staleness_scaling = StalenessScaling::kNone;
+  using Action = StalenessGuardSpec::Action;
+  StalenessGuardSpec& guard = run.consistency.max_staleness;
+  if (guard.action == Action::kScale || guard.action == Action::kBlock) guard = {};
 }
 
 Scenario DrawScenario(uint64_t seed) {
@@ -439,6 +457,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawRule(scenario);
   DrawTensorOptions(scenario);
   DrawReaders(scenario);
+  DrawInPlace(scenario);
   LetRoundsClose(scenario.run);
   return scenario;
 }

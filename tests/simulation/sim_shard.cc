@@ -205,25 +205,38 @@ void SimShard::NoteGradient(const PushHeader& header, Values values) {
 }
 
 void SimShard::StartNextJob() {
-  if (!shard_.has_job()) return;
-  job_ = shard_.TakeJob();
-  const absl::Duration longest = job_->makes_weights() ? update_time_max_ : absl::Microseconds(50);
-  queue_.After(chance_.Time(absl::Microseconds(1), longest), [this] { FinishJob(); });
+  while (shard_.has_job()) {
+    auto job = std::make_shared<Shard::Job>(shard_.TakeJob());
+    const absl::Duration longest = job->makes_weights() ? update_time_max_ : absl::Microseconds(50);
+    queue_.After(chance_.Time(absl::Microseconds(1), longest),
+                 [this, job] { FinishJob(std::move(*job)); });
+  }
 }
 
-void SimShard::FinishJob() {
-  Shard::Job job = *std::exchange(job_, std::nullopt);
+void SimShard::FinishJob(Shard::Job job) {
   const bool makes_weights = job.makes_weights();
+  const bool had_weights = shard_.weights() != nullptr;
+  const Version before = machine().published();
   job.Run();
   ShardResult result = shard_.FinishJob(std::move(job));
   if (makes_weights) {
-    const std::span<const float> values = shard_.weights()->values();
-    history_.Add(
-        VersionPublished{id_, machine().published(),
-                         std::make_shared<std::vector<float>>(values.begin(), values.end())});
-    trace_.Line("shard {} published version {}", Value(id_), Value(machine().published()));
+    // Initial weights may come again; they are no new version.
+    const bool is_initial = !had_weights || machine().decided() == Version{};
+    for (Version v = is_initial ? Version{} : Next(before); v <= machine().published();
+         v = Next(v)) {
+      NotePublished(v);
+    }
   }
   Absorb(std::move(result));
+}
+
+void SimShard::NotePublished(Version version) {
+  const std::shared_ptr<InPlaceWeights>& in_place = shard_.training_state()->in_place();
+  const Weights weights = in_place == nullptr ? shard_.weights() : in_place->Copy();
+  const std::span<const float> values = weights->values();
+  history_.Add(VersionPublished{
+      id_, version, std::make_shared<std::vector<float>>(values.begin(), values.end())});
+  trace_.Line("shard {} published version {}", Value(id_), Value(version));
 }
 
 void SimShard::MayRestore() {
@@ -243,7 +256,9 @@ void SimShard::OnAnswer(const Delivery& delivery) {
   Call& call = found->second;
   if (!delivery.answer.ok()) return End(call, delivery.answer.status());
   if (delivery.answer->weights.has_value()) NoteServed(call, *delivery.answer->weights);
-  Send(call, *delivery.answer);
+  Answer answer = *delivery.answer;
+  answer.Settle();
+  Send(call, std::move(answer));
 }
 
 void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {

@@ -82,7 +82,8 @@ class SimShard {
   void NoteGradient(const PushHeader& header, Values values);
   void OnAnswer(const Delivery& delivery);
   void StartNextJob();
-  void FinishJob();
+  void FinishJob(Shard::Job job);
+  void NotePublished(Version version);
   void MayRestore();
   void NoteServed(const Call& call, const ServedWeights& weights);
   void Send(Call& call, Answer answer);
@@ -107,7 +108,6 @@ class SimShard {
   Shard shard_;
   std::map<uint64_t, Call> calls_;  // By stream.
   Version decided_{};               // The last one in the history.
-  std::optional<Shard::Job> job_;
   SimServerSync sync_;
 };
 

@@ -19,7 +19,7 @@ inline constexpr size_t kStateArraysMax = 2;
 using RuleScalars = std::array<double, 2>;
 
 /// The arrays of one update, or the same range of each. All have one size, and inputs do not
-/// overlap outputs.
+/// overlap outputs; but a rule that adds (RuleRow::adds) may write its weights where it reads them.
 struct UpdateArrays {
   struct State {
     std::span<const float> in;

@@ -64,7 +64,7 @@ void AddStages(RandomStream& random, RunSpec& spec) {
   const WorkerSpec& worker = spec.worker;
   const bool goes_with_all = RowOf(worker.algorithm).why_policy.empty() && !worker.steps_by_speed &&
                              worker.pushes_per_fetch() == 1 && spec.training.pipeline_depth == 1;
-  if (spec.training.epochs <= 2 || !goes_with_all) return;
+  if (spec.training.epochs <= 2 || !goes_with_all || spec.consistency.traits().in_place) return;
   PolicyStage stage = {.consistency = {.policy = PolicyKind::kHardsync}, .until_epoch = 1};
   spec.policies_before.push_back(stage);
   if (spec.consistency.traits().in_step) {
@@ -112,6 +112,21 @@ void ReplacePublishing(RunSpec& spec) {
     spec.optimizer.parameters = {};
   }
   if (RowOf(spec.worker.outer.kind).takes_values) spec.worker.outer = WorkerSpec().outer;
+}
+
+/// Additions in place go with few settings.
+void FitInPlace(RunSpec& spec) {
+  if (!spec.consistency.traits().in_place) return;
+  spec.optimizer.kind = RuleKind::kSgd;
+  spec.optimizer.parameters = {};
+  spec.optimizer.staleness_scaling = StalenessScaling::kNone;
+  spec.optimizer.scaling_parameters = {};
+  spec.worker.outer = WorkerSpec().outer;
+  spec.readers.versions_kept = 1;
+  StalenessGuardSpec& guard = spec.consistency.max_staleness;
+  if (guard.action == StalenessGuardSpec::Action::kBlock) {
+    guard.action = StalenessGuardSpec::Action::kReject;
+  }
 }
 
 /// Returns settings that pass every check: each key is random, and then keys are made to agree.
@@ -164,6 +179,7 @@ RunSpec RandomSpec(RandomStream& random) {
     const uint32_t pushes = spec.consistency.traits().waits_for_members ? 1 : random.Below(90);
     spec.worker.parameters["fetch_every"] = pushes * spec.worker.parameters["push_every"];
   }
+  FitInPlace(spec);
   AddFragments(random, spec);
   if (spec.consistency.parameters["c"] > 0) spec.consistency.parameters["n"] = 1;
   AddStages(random, spec);

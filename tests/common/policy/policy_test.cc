@@ -44,6 +44,18 @@ ConsistencySpec Blocked(Kind kind, uint64_t bound) {
   return {.policy = kind, .max_staleness = {.action = Action::kBlock, .bound = bound}};
 }
 
+TEST(HogwildPolicyTest, EachGradientIsAnUpdateAndNobodyWaits) {
+  const auto policy = MakePolicy({Kind::kHogwild});
+  const std::vector<MemberFacts> members = Members(3);
+  const ShardFacts shard = {.decided = Version{7}, .contributions = 1, .member_count = 3};
+  EXPECT_TRUE(policy->Lacks(shard).none());
+  EXPECT_EQ(policy->Admit(shard, {.member = members[0], .base = Version{0}}).kind,
+            Admission::Kind::kJoin);
+  const PullCondition condition = policy->PullWaitsFor(shard, {.member = members[0]});
+  EXPECT_EQ(condition.version, Version{0});
+  EXPECT_EQ(condition.slowest, WorkerClock{0});
+}
+
 TEST(HardsyncPolicyTest, LacksWhoOwesAndHasNotBeenHeard) {
   const auto policy = MakePolicy({Kind::kHardsync});
   std::vector<MemberFacts> members = Owing(4, 3);

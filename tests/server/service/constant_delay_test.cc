@@ -22,7 +22,7 @@ namespace {
 /// from the weights of `delay` updates before. θ begins at 1.
 double After(uint64_t updates, size_t delay, double learning_rate) {
   const std::unique_ptr<TrainingState> state =
-      TrainingState::TryMake(OptimizerSpec(), LayoutOf({1}), {0, 1});
+      TrainingState::TryMake(OptimizerSpec(), LayoutOf({1}), {0, 1}, false);
   std::shared_ptr<FloatBuffer> first = state->NewWeights();
   first->values().front() = 1;
   state->SetInitialWeights(std::move(first));

@@ -27,7 +27,7 @@ constexpr size_t kCount = 8;
 
 std::unique_ptr<TrainingState> NewState(const OptimizerSpec& optimizer = {},
                                         const TensorLayout& layout = LayoutOf({kCount})) {
-  return TrainingState::TryMake(optimizer, layout, {0, kCount});
+  return TrainingState::TryMake(optimizer, layout, {0, kCount}, false);
 }
 
 ShardJob InitialJob(TrainingState& state, float value) {

@@ -56,7 +56,7 @@ std::unique_ptr<TrainingState> NewState(const Case& tested) {
                             {.match = "2.weight", .learning_rate_factor = 0}};
   }
   std::unique_ptr<TrainingState> state =
-      TrainingState::TryMake(optimizer, LayoutOf({500, 11, 480, 9}), {0, kCount});
+      TrainingState::TryMake(optimizer, LayoutOf({500, 11, 480, 9}), {0, kCount}, false);
   const std::shared_ptr<FloatBuffer> weights = state->NewWeights();
   std::ranges::copy(RandomValues(kSeed), weights->values().begin());
   state->SetInitialWeights(weights);
