@@ -83,25 +83,14 @@ class GradientListener {
   virtual void OnGradientReady(ParameterRange range) = 0;
 };
 
-/// One net, prepared for one device, batch size and precision, with its weights, gradients,
-/// activations and workspace.
+/// The weights that steps compute from and the gradient that they give, on the host's side: flat
+/// arrays in the order of the net's TensorLayout.
 ///
-/// The interface never assumes that the device's arenas are addressable by the host: values enter
-/// through weights_host() and leave through gradients_host(), which on a CPU are the arenas
-/// themselves and on other devices pinned staging buffers. Only flat arenas in the order of the
-/// net's TensorLayout cross the boundary.
-///
-/// Weights may arrive while a step runs. After ExpectWeights, a step waits, layer by layer, until
-/// WeightsArrived has named the weights that the layer reads; without it, all weights count as
-/// present. A step that will not get its weights, or read some that were replaced by another
-/// version's, fails with CANCELLED, reports no gradient, and may be started again.
-///
-/// Not thread-safe: one owner, with these exceptions. WeightsArrived, RevokeWeights and
-/// AbandonWeights may be called from any thread at any time; NewBatch and OfferBatch may be called
-/// from one other thread. Plans share no state that a caller could see, so two may run at once.
-class Plan {
+/// Not thread-safe: one owner, except that WeightsArrived, RevokeWeights and AbandonWeights may be
+/// called from any thread at any time.
+class ModelArenas {
  public:
-  virtual ~Plan() = default;
+  virtual ~ModelArenas() = default;
 
   /// The memory into which weights are written before WeightsArrived names them. A range that was
   /// named must not be written while a step or an evaluation that uses it runs.
@@ -123,10 +112,29 @@ class Plan {
   /// and later.
   virtual void AbandonWeights() = 0;
 
-  /// The gradient of the mean loss of the last step, in layout order. The caller may write here
-  /// until the next step begins.
+  /// The gradient of the mean loss of the last step. The caller may write here until the next step
+  /// begins.
   virtual std::span<float> gradients_host() = 0;
+};
 
+/// One net, prepared for one device, batch size and precision, with its weights, gradients,
+/// activations and workspace.
+///
+/// The interface never assumes that the device's arenas are addressable by the host: values enter
+/// through weights_host() and leave through gradients_host(), which on a CPU are the arenas
+/// themselves and on other devices pinned staging buffers. Only flat arenas in the order of the
+/// net's TensorLayout cross the boundary.
+///
+/// Weights may arrive while a step runs. After ExpectWeights, a step waits, layer by layer, until
+/// WeightsArrived has named the weights that the layer reads; without it, all weights count as
+/// present. A step that will not get its weights, or read some that were replaced by another
+/// version's, fails with CANCELLED, reports no gradient, and may be started again.
+///
+/// Not thread-safe: one owner, with the exceptions of ModelArenas; NewBatch and OfferBatch may be
+/// called from one other thread, too. Plans share no state that a caller could see, so two may run
+/// at once.
+class Plan : public ModelArenas {
+ public:
   /// Copies the examples to the device, so that batches need only name their positions
   /// (Batch::rows). Returns false if that would gain nothing or there is no room; batches then come
   /// by value, and no table is kept, not even an earlier one. All plans of a device share the

@@ -7,13 +7,13 @@ namespace slipstream {
 using Arena = LocalModel::Arena;
 
 std::unique_ptr<LocalSteps> LocalSteps::Make(const RunSpec& run, const TensorLayout& layout,
-                                             uint64_t examples, Plan& plan) {
+                                             uint64_t examples, ModelArenas& arenas) {
   if (!RowOf(run.worker.algorithm).has_local_weights) return nullptr;
-  return std::unique_ptr<LocalSteps>(new LocalSteps(run, layout, examples, plan));
+  return std::unique_ptr<LocalSteps>(new LocalSteps(run, layout, examples, arenas));
 }
 
 LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples,
-                       Plan& plan)
+                       ModelArenas& arenas)
     : algorithm_(MakeWorkerAlgorithm(run.worker.algorithm, {.parameters = run.worker.parameters,
                                                             .workers = run.cluster.workers,
                                                             .fragments = run.worker.fragments()})),
@@ -24,9 +24,9 @@ LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t 
       batch_size_(run.training.batch_size),
       learning_rate_(run.optimizer.learning_rate, run.optimizer.schedule,
                      {.examples_per_epoch = examples, .epochs = run.training.epochs}),
-      model_(run.optimizer, layout, run.worker.lands_apart(), plan),
+      model_(run.optimizer, layout, run.worker.lands_apart(), arenas),
       landing_(model_.landing()),
-      outbox_(has_fragments() ? model_.anchor() : plan.gradients_host()) {}
+      outbox_(has_fragments() ? model_.anchor() : arenas.gradients_host()) {}
 
 void LocalSteps::StartFromLanding() {
   const ParameterRange all = {0, model_.parameters()};

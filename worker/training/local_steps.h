@@ -24,11 +24,11 @@ namespace slipstream {
 /// Not thread-safe: one owner, the plan's.
 class LocalSteps {
  public:
-  /// Makes the local steps for a plan that computes a net of this layout, and a training set of
-  /// `examples` examples. Null if the run's algorithm has no local weights. `plan` must outlive the
-  /// result.
+  /// Makes the local steps for the arenas of a plan that computes a net of this layout, and a
+  /// training set of `examples` examples. Null if the run's algorithm has no local weights.
+  /// `arenas` must outlive the result.
   static std::unique_ptr<LocalSteps> Make(const RunSpec& run, const TensorLayout& layout,
-                                          uint64_t examples, Plan& plan);
+                                          uint64_t examples, ModelArenas& arenas);
 
   /// Whether the worker keeps its weights from push to push (AlgorithmRow::keeps_weights).
   bool keeps_weights() const { return keeps_weights_; }
@@ -88,7 +88,8 @@ class LocalSteps {
   uint64_t steps() const { return steps_; }
 
  private:
-  LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples, Plan& plan);
+  LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples,
+             ModelArenas& arenas);
 
   /// Returns the number of examples of all mini-batches before this one.
   uint64_t ExamplesBefore(uint64_t batch) const;

@@ -11,17 +11,18 @@ namespace slipstream {
 /// Adapters that let a plan and the client's lanes work on the same arenas at once, without knowing
 /// each other.
 
-/// Tells a plan what lanes do with its weights. Thread-safe; the plan must outlive this object.
+/// Tells the arenas that plans compute from what lanes do with their weights. Thread-safe; the
+/// arenas must outlive this object.
 class PlanWeights final : public WeightsListener {
  public:
-  explicit PlanWeights(Plan& plan) : plan_(plan) {}
+  explicit PlanWeights(ModelArenas& arenas) : arenas_(arenas) {}
 
-  void OnWeightsArrived(ParameterRange range) override { plan_.WeightsArrived(range); }
-  void OnWeightsRevoked(ParameterRange range) override { plan_.RevokeWeights(range); }
-  void OnWeightsAbandoned() override { plan_.AbandonWeights(); }
+  void OnWeightsArrived(ParameterRange range) override { arenas_.WeightsArrived(range); }
+  void OnWeightsRevoked(ParameterRange range) override { arenas_.RevokeWeights(range); }
+  void OnWeightsAbandoned() override { arenas_.AbandonWeights(); }
 
  private:
-  Plan& plan_;
+  ModelArenas& arenas_;
 };
 
 /// Tells lanes, through their feed, which part of a gradient the plan has finished, once its values
