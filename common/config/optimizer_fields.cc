@@ -123,6 +123,14 @@ void AddWorker(Table& table) {
                "that of the fastest, which takes as many as are set; so all push about equally "
                "often. Not with policies whose work comes in rounds.",
                FlagType{}, [](auto& s) -> auto& { return s.worker.steps_by_speed; })));
+  table.push_back(Only(
+      "worker.algorithm", AlgorithmsWithOuter(), "",
+      Scalar(
+          "worker.threads",
+          "The number of threads of one worker that share the mini-batches between two pushes, "
+          "and step the same weights at once without waiting for each other (Hogwild). Above 1 "
+          "only on processors, and with an optimizer.kind that keeps no state.",
+          CountType{1, kWorkerThreadsMax}, [](auto& s) -> auto& { return s.worker.threads; })));
   table.push_back(
       Only("worker.algorithm", AlgorithmsWithOuter(), "",
            RowChoice(

@@ -232,6 +232,49 @@ void CheckStepsBySpeed(Draft draft, Diagnostics diagnostics) {
                                  RowOf(consistency.policy).name));
 }
 
+/// Checks that several threads can share a worker's local steps.
+void CheckThreads(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "worker.threads";
+  const RunSpec& run = draft.spec;
+  const uint32_t threads = run.worker.threads;
+  if (threads == 1 || !draft.IsUsable(kPath)) return;
+  const auto device = run.compute.device.kind;
+  const bool is_gpu = device == DeviceChoice::Kind::kCuda || device == DeviceChoice::Kind::kAnyCuda;
+  const std::string_view rule = RowOf(run.optimizer.kind).name;
+  struct Obstacle {
+    const char* path;
+    bool is_there;
+    std::string needs;
+  };
+  const Obstacle obstacles[] = {
+      {"optimizer.kind", RowOf(run.optimizer.kind).state_arrays > 0,
+       fmt::format("optimizer.kind sgd: {} keeps state from step to step, and steps that threads "
+                   "take at once would mix it up",
+                   rule)},
+      {"compute.device", is_gpu,
+       "compute.device cpu: they use the processor's cores, and one thread keeps a GPU busy"},
+      {"worker.fragments", run.worker.fragments() > 1,
+       "a model without fragments: each leaves after a number of steps, and threads do not take "
+       "steps one after another"},
+      {"data.from", run.data.from == SuppliedBy::kWorkers,
+       "data.from settings: a program that brings its own examples computes by itself, on as many "
+       "threads as it likes"},
+  };
+  for (const Obstacle& obstacle : obstacles) {
+    if (!obstacle.is_there || !draft.IsUsable(obstacle.path)) continue;
+    diagnostics.Report(
+        draft.KeySource(kPath),
+        fmt::format("threads above 1 need {}; or leave threads at 1", obstacle.needs));
+  }
+  const uint64_t quantum = run.worker.quantum();
+  if (threads <= quantum) return;
+  if (!draft.IsUsable("worker.steps") || !draft.IsUsable("worker.push_every")) return;
+  diagnostics.Report(draft.KeySource(kPath),
+                     fmt::format("threads must be at most the mini-batches of a push, {}, not {}: "
+                                 "a thread beyond them would have nothing to do",
+                                 quantum, threads));
+}
+
 }  // namespace
 
 void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
@@ -241,6 +284,7 @@ void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckFetches(draft, diagnostics);
   CheckFragments(draft, diagnostics);
   CheckStepsBySpeed(draft, diagnostics);
+  CheckThreads(draft, diagnostics);
 }
 
 }  // namespace slipstream

@@ -164,6 +164,11 @@ struct WorkerSpec {
   /// in units.
   bool steps_by_speed = false;
 
+  /// The number of threads of one worker that take local steps on the same weights at once. In [1,
+  /// kWorkerThreadsMax], and at most quantum(). Above 1 only with local weights in one fragment, with a
+  /// rule of optimizer that keeps no state, on processors.
+  uint32_t threads = 1;
+
   /// The rule by which servers apply what workers with local steps push.
   struct Outer {
     RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
@@ -103,14 +104,15 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
 
 namespace {
 
-/// Returns "softsync (n = 4)". `more`: a fact beside the parameters; empty for none.
+/// Returns "softsync (n = 4)". `more`: facts beside the parameters.
 template <typename Row, typename Values>
-std::string RowText(const Row& row, const Values& values, std::string_view more = "") {
+std::string RowText(const Row& row, const Values& values,
+                    const std::vector<std::string>& more = {}) {
   std::vector<std::string> facts;
   for (const auto& [key, value] : ParametersOf(row, values)) {
     facts.push_back(fmt::format("{} = {}", key, value));
   }
-  if (!more.empty()) facts.emplace_back(more);
+  facts.insert(facts.end(), more.begin(), more.end());
   if (facts.empty()) return std::string(row.name);
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
 }
@@ -128,10 +130,13 @@ std::string PolicyText(const RunSpec& spec) {
 }
 
 /// Returns "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1"; or, where
-/// steps follow speeds, "local_sgd (steps = 8, fewer of slower workers), which …".
+/// steps follow speeds or threads share them, "local_sgd (steps = 8, fewer of slower workers, on 4
+/// threads), which …".
 std::string AlgorithmText(const WorkerSpec& worker) {
   const AlgorithmRow& row = RowOf(worker.algorithm);
-  const std::string_view more = worker.steps_by_speed ? "fewer of slower workers" : "";
+  std::vector<std::string> more;
+  if (worker.steps_by_speed) more.emplace_back("fewer of slower workers");
+  if (worker.threads > 1) more.push_back(fmt::format("on {} threads", worker.threads));
   const std::string text = RowText(row, worker.parameters, more);
   if (!row.has_local_weights) return text;
   return fmt::format("{}, which servers apply by {} with a learning rate of {}", text,

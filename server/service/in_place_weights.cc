@@ -8,27 +8,15 @@
 
 namespace slipstream {
 
-template <typename Pass>
-void InPlaceWeights::ForEachBlock(size_t begin, size_t count, Pass pass) {
-  const size_t end = begin + count;
-  while (begin < end) {
-    const size_t block_end = (begin / kBlockValues + 1) * kBlockValues;
-    const size_t values = std::min(block_end, end) - begin;
-    const MutexLock lock(LockOf(begin));
-    pass(begin, values);
-    begin += values;
-  }
-}
-
 void InPlaceWeights::Set(const FloatBuffer& initial) {
   std::ranges::copy(initial.values(), values_->values().begin());
 }
 
 void InPlaceWeights::Add(size_t begin, const ReceivedValues& gradient, const Terms& terms) {
   SegmentParts parts(gradient.segments());
-  ForEachBlock(begin, gradient.count(), [&](size_t at, size_t values) {
-    const Segments part = parts.Next(values * sizeof(float));
-    const std::span<float> weights = values_->values().subspan(at, values);
+  locks_.ForEachBlock(begin, begin + gradient.count(), [&](size_t at, size_t end) {
+    const Segments part = parts.Next((end - at) * sizeof(float));
+    const std::span<float> weights = values_->values().subspan(at, end - at);
     rules_->Update(at, {.weights_in = weights, .weights_out = weights},
                    {.sum = {},
                     .last = &part,
@@ -41,8 +29,8 @@ void InPlaceWeights::Add(size_t begin, const ReceivedValues& gradient, const Ter
 Weights InPlaceWeights::Copy() {
   const std::shared_ptr<FloatBuffer> copy = pool_.Take();
   const std::span<float> out = copy->values();
-  ForEachBlock(0, out.size(), [&](size_t at, size_t values) {
-    std::ranges::copy(values_->values().subspan(at, values), out.begin() + at);
+  locks_.ForEachBlock(0, out.size(), [&](size_t at, size_t end) {
+    std::ranges::copy(values_->values().subspan(at, end - at), out.subspan(at).begin());
   });
   return copy;
 }

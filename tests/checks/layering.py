@@ -70,9 +70,9 @@ MAY_INCLUDE = {
                       "common/wire", "proto", "worker/client", "worker/core", "worker/data", "worker/training"),
     "worker/training": ("common/config", "common/files", "common/kernels", "common/kernels/rules",
                         "common/layout", "common/local", "common/log", "common/model",
-                        "common/model_file", "common/policy", "common/process", "common/protocol",
-                        "common/run", "common/wire", "worker/algorithm", "worker/client",
-                        "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
+                        "common/memory", "common/model_file", "common/policy", "common/process",
+                        "common/protocol", "common/run", "common/wire", "worker/algorithm",
+                        "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
                         "worker/model"),
 }
 FOR_ALL = "common/base"

@@ -16,6 +16,7 @@ ALGORITHMS = ({"worker.algorithm": "local_sgd"},
                "worker.mixing": 0.5, "worker.outer.kind": "sgd",
                "worker.outer.learning_rate": 0.2})
 SELDOM_FETCHING = {"worker.algorithm": "downpour", "worker.push_every": 8, "worker.fetch_every": 16}
+THREADS = {"worker.algorithm": "local_sgd", "worker.threads": 3, "optimizer.kind": "sgd"}
 # 100 mini-batches an epoch are not a multiple of the local steps.
 SETTINGS = {"worker.algorithm": "local_sgd", "data.train_examples": 3200}
 
@@ -29,7 +30,8 @@ def batches_of(text):
 class LocalSgdTest(unittest.TestCase):
     def test_every_mini_batch_counts_once_and_status_says_what_the_log_says(self):
         runs = itertools.product(ALGORITHMS, ("hardsync", "async", "ssp"))
-        for algorithm, policy in itertools.chain(runs, [(SELDOM_FETCHING, "async")]):
+        others = ((SELDOM_FETCHING, "async"), (THREADS, "async"), (THREADS, "hardsync"))
+        for algorithm, policy in itertools.chain(runs, others):
             with (self.subTest(algorithm=algorithm["worker.algorithm"], policy=policy),
                   cluster.scratch() as directory):
                 settings = {**SETTINGS, **algorithm, "consistency.policy": policy,
@@ -47,7 +49,7 @@ class LocalSgdTest(unittest.TestCase):
                     self.assertLess(len(pushes), 25, "a push stands for eight, but at the end")
 
     def test_what_is_refused_and_computed_again_loses_no_mini_batch(self):
-        for algorithm in (ALGORITHMS[0], ALGORITHMS[2], SELDOM_FETCHING):
+        for algorithm in (ALGORITHMS[0], ALGORITHMS[2], SELDOM_FETCHING, THREADS):
             with self.subTest(algorithm=algorithm), cluster.scratch() as directory:
                 settings = {**SETTINGS, **algorithm, "consistency.policy": "async",
                             "training.epochs": 4, "consistency.max_staleness.action": "reject",
@@ -94,6 +96,15 @@ class LocalSgdTest(unittest.TestCase):
                                             "optimizer.kind": inner,
                                             "consistency.policy": policy})
                 print(f"{name}: accuracy {done['test_accuracy']}")
+                self.assertGreater(done["test_accuracy"], 0.5)
+
+    def test_threads_of_a_worker_train_the_same_weights(self):
+        settings = {**SETTINGS, **THREADS, "data.train_examples": 12800, "training.epochs": 6}
+        for more in ({}, {"worker.algorithm": "downpour"}, {"worker.algorithm": "easgd",
+                                                            "consistency.policy": "async"}):
+            with self.subTest(more=more):
+                done = cluster.run(CONFIG, {**settings, **more})
+                print(f"three threads, {more}: accuracy {done['test_accuracy']}")
                 self.assertGreater(done["test_accuracy"], 0.5)
 
     def test_a_slow_worker_takes_fewer_steps_between_pushes_where_they_follow_speeds(self):

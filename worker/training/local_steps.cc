@@ -2,18 +2,21 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace slipstream {
 
 using Arena = LocalModel::Arena;
 
 std::unique_ptr<LocalSteps> LocalSteps::Make(const RunSpec& run, const TensorLayout& layout,
-                                             uint64_t examples, ModelArenas& arenas) {
+                                             uint64_t examples, ModelArenas& arenas,
+                                             ThreadPlans* threads) {
   if (!RowOf(run.worker.algorithm).has_local_weights) return nullptr;
-  return std::unique_ptr<LocalSteps>(new LocalSteps(run, layout, examples, arenas));
+  return std::unique_ptr<LocalSteps>(new LocalSteps(run, layout, examples, arenas, threads));
 }
 
 LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples,
-                       ModelArenas& arenas)
+                       ModelArenas& arenas, ThreadPlans* threads)
     : algorithm_(MakeWorkerAlgorithm(run.worker.algorithm, {.parameters = run.worker.parameters,
                                                             .workers = run.cluster.workers,
                                                             .fragments = run.worker.fragments()})),
@@ -26,17 +29,42 @@ LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t 
                      {.examples_per_epoch = examples, .epochs = run.training.epochs}),
       model_(run.optimizer, layout, run.worker.lands_apart(), arenas),
       landing_(model_.landing()),
-      outbox_(has_fragments() ? model_.anchor() : arenas.gradients_host()) {}
+      outbox_(has_fragments() ? model_.anchor() : arenas.gradients_host()) {
+  if (threads == nullptr) return;
+  PS_CHECK(!has_fragments());  // A part would leave between the steps of other threads.
+  for (const std::unique_ptr<Plan>& plan : threads->plans()) {
+    thread_models_.push_back(std::make_unique<ThreadModel>(
+        run.optimizer, layout, threads->model(), model_.anchor(), plan->gradients_host()));
+  }
+}
+
+void LocalSteps::Begin() {
+  MutexLock lock(mutex_);
+  steps_ = 0;
+  has_landed_ = false;
+}
+
+bool LocalSteps::is_started() const {
+  MutexLock lock(mutex_);
+  return is_started_;
+}
+
+uint64_t LocalSteps::steps() const {
+  MutexLock lock(mutex_);
+  return steps_;
+}
 
 void LocalSteps::StartFromLanding() {
   const ParameterRange all = {0, model_.parameters()};
   model_.CopyWithin(all, Arena::kWeights, Arena::kLanding);
   model_.CopyWithin(all, Arena::kAnchor, Arena::kLanding);
   on_the_way_.clear();
+  MutexLock lock(mutex_);
   is_started_ = true;
 }
 
 void LocalSteps::ForgetState() {
+  MutexLock lock(mutex_);
   model_.ForgetState();
   is_started_ = false;
 }
@@ -63,10 +91,16 @@ uint32_t LocalSteps::ExamplesOf(const BatchRanges& batches) const {
   return static_cast<uint32_t>(examples);
 }
 
-void LocalSteps::OnGradient(uint64_t batch) {
-  algorithm_->OnGradient(
-      model_, {.number = steps_, .learning_rate = learning_rate_.At(ExamplesBefore(batch))});
-  ++steps_;
+void LocalSteps::OnGradient(uint64_t batch, size_t thread) {
+  LocalModel* model = &model_;
+  if (!thread_models_.empty()) model = thread_models_[thread].get();
+  WorkerAlgorithm::Step step = {.learning_rate = learning_rate_.At(ExamplesBefore(batch))};
+  {
+    MutexLock lock(mutex_);
+    step.number = steps_++;
+    if (step.number == 0) return algorithm_->OnGradient(*model, step);
+  }
+  algorithm_->OnGradient(*model, step);
 }
 
 }  // namespace slipstream

@@ -1,11 +1,13 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_LOCAL_STEPS_H_
 #define SLIPSTREAM_WORKER_TRAINING_LOCAL_STEPS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
 #include "common/policy/learning_rate.h"
 #include "common/protocol/batch_ranges.h"
@@ -14,6 +16,8 @@
 #include "worker/compute/plan.h"
 #include "worker/core/fragments.h"
 #include "worker/training/host_model.h"
+#include "worker/training/thread_model.h"
+#include "worker/training/thread_plans.h"
 
 namespace slipstream {
 
@@ -21,14 +25,22 @@ namespace slipstream {
 /// local model that the algorithm changes, and the optimizer's schedule, which follows the numbers
 /// of mini-batches.
 ///
-/// Not thread-safe: one owner, the plan's.
+/// Several threads may take steps on the same weights at once ("Hogwild", shared_model.h): each has
+/// a plan that computes from a copy of the weights, and steps the shared ones by its gradient. What
+/// an algorithm does at its first gradient happens before all other steps of the push.
+///
+/// Not thread-safe: one owner, with these exceptions. Threads with plans of their own may call
+/// OnGradient, ForgetState, steps() and the const functions at once.
 class LocalSteps {
  public:
   /// Makes the local steps for the arenas of a plan that computes a net of this layout, and a
   /// training set of `examples` examples. Null if the run's algorithm has no local weights.
-  /// `arenas` must outlive the result.
+  /// `threads`: the plans of several threads, whose shared model `arenas` is; null for one thread.
+  /// All arguments must outlive the result. REQUIRES: with threads, a rule without state and no
+  /// fragments.
   static std::unique_ptr<LocalSteps> Make(const RunSpec& run, const TensorLayout& layout,
-                                          uint64_t examples, ModelArenas& arenas);
+                                          uint64_t examples, ModelArenas& arenas,
+                                          ThreadPlans* threads = nullptr);
 
   /// Whether the worker keeps its weights from push to push (AlgorithmRow::keeps_weights).
   bool keeps_weights() const { return keeps_weights_; }
@@ -48,18 +60,16 @@ class LocalSteps {
   uint32_t ExamplesOf(const BatchRanges& batches) const;
 
   /// Begins the steps of a push: the weights for it are there, or are arriving.
-  void Begin() {
-    steps_ = 0;
-    has_landed_ = false;
-  }
+  void Begin();
 
   /// Takes the servers' weights, which are in landing(), as the worker's own. Where weights land
   /// apart this comes before all steps, and after ForgetState.
   void StartFromLanding();
-  bool is_started() const { return is_started_; }
+  bool is_started() const;
 
   /// For a worker that keeps its weights: the newest weights of the servers are in landing(), and
-  /// the next call is the push's last OnGradient, or, if there is no gradient, BeforePush.
+  /// the next call is the push's last OnGradient, or, if there is no gradient, BeforePush. Several
+  /// threads have no last gradient, so there it is BeforePush in any case.
   void OnLanding() {
     algorithm_->OnLanding(model_, {0, model_.parameters()}, false);
     has_landed_ = true;
@@ -74,8 +84,9 @@ class LocalSteps {
   /// Notes that the last push had no effect on these weights of the servers.
   void OnRefused(ParameterRange range) { algorithm_->OnRefused(model_, range); }
 
-  /// Takes a step with the gradient of mini-batch `batch`, which the plan holds.
-  void OnGradient(uint64_t batch);
+  /// Takes a step with the gradient of mini-batch `batch`, which the plan of the calling thread
+  /// holds. `thread`: its number.
+  void OnGradient(uint64_t batch, size_t thread = 0);
 
   /// Writes the values of a shard, whose range this is, to outbox(). REQUIRES: steps() > 0.
   void BeforePush(ParameterRange range);
@@ -85,11 +96,11 @@ class LocalSteps {
   void ForgetState();
 
   /// The number of steps since Begin.
-  uint64_t steps() const { return steps_; }
+  uint64_t steps() const;
 
  private:
-  LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples,
-             ModelArenas& arenas);
+  LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples, ModelArenas& arenas,
+             ThreadPlans* threads);
 
   /// Returns the number of examples of all mini-batches before this one.
   uint64_t ExamplesBefore(uint64_t batch) const;
@@ -103,14 +114,19 @@ class LocalSteps {
   const LearningRate learning_rate_;
 
   HostModel model_;
+
+  /// The model as each of several threads changes it; none with one thread, which changes model_.
+  std::vector<std::unique_ptr<ThreadModel>> thread_models_;
   const std::span<float> landing_;
   const std::span<const float> outbox_;
 
   /// With fragments: the shards' parts that were pushed, and not answered by weights yet.
   std::vector<ParameterRange> on_the_way_;
-  bool is_started_ = false;
   bool has_landed_ = false;
-  uint64_t steps_ = 0;
+
+  mutable Mutex mutex_;  // The first gradient of a push is taken under it.
+  bool is_started_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace slipstream

@@ -12,8 +12,8 @@ void StepFigures::OnStep(const Step& step) {
   if (steps_ == 0) first_turn_ = step.turn;
   ++steps_;
   examples_ += step.examples;
-  compute_ += step.backward_end - step.forward_begin - step.waited;
-  blocked_ += step.blocked + step.waited;
+  compute_ += (step.backward_end - step.forward_begin - step.waited) / step.threads;
+  blocked_ += (step.blocked + step.waited) / step.threads;
   window_.push_back(step);
   if (window_.size() > kWindowSteps) window_.pop_front();
 }
@@ -91,7 +91,7 @@ double StepFigures::Speed() const {
   uint64_t batches = 0;
   for (const Step& step : window_) {
     batches += step.batches;
-    computed += step.backward_end - step.forward_begin - step.waited + step.update;
+    computed += (step.backward_end - step.forward_begin - step.waited + step.update) / step.threads;
   }
   if (computed <= absl::ZeroDuration()) return 0;
   // A clock that was set may give any time.

@@ -58,6 +58,10 @@ class StepFigures {
     absl::Duration blocked;
     uint32_t examples = 0;
 
+    /// The number of threads of the worker that take such steps at once. The worker's time is that
+    /// share of a step's.
+    uint32_t threads = 1;
+
     /// The number of mini-batches that the examples are of.
     uint64_t batches = 1;
     std::optional<uint32_t> correct;

@@ -31,8 +31,9 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
     : options_(options),
       train_(train),
       plans_(plans),
+      slots_(options.threads != nullptr ? 1 : static_cast<uint32_t>(plans.size())),
       client_(client),
-      work_(options.stages, static_cast<uint32_t>(plans.size()), client, units, figures),
+      work_(options.stages, slots_, client, units, figures),
       heartbeat_(heartbeat),
       figures_(figures),
       interruption_(interruption),
@@ -66,7 +67,7 @@ absl::Status TrainingLoop::Run() {
     }
     if (!status.ok()) return status;
     const bool was_its_turn = is_finished || last_over_ > before;
-    if (was_its_turn) slot = (slot + 1) % static_cast<uint32_t>(plans_.size());
+    if (was_its_turn) slot = (slot + 1) % slots_;
   }
   return absl::CancelledError("stopped");
 }
@@ -130,7 +131,7 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   std::optional<std::string> nonfinite = std::exchange(part_nonfinite_, std::nullopt);
   if (local.steps() > 0 && !nonfinite) nonfinite = PreparePart(client_.ShardsToPush());
   if (nonfinite) {
-    status = NoteNonfinite(last_batch_, *nonfinite);
+    status = NoteNonfinite(ReadTaken().last_batch, *nonfinite);
     if (!status.ok()) return status;
   }
   const bool counts = local.steps() > 0 && !nonfinite;
@@ -148,24 +149,41 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   }
   ExpectWeights(0);
   last_over_ = steps_;
-  if (status = client_.FinishPush(0, {.loss = local_loss_}); !status.ok()) return status;
+  if (status = client_.FinishPush(0, {.loss = ReadTaken().loss}); !status.ok()) return status;
   NoteHealthy();
   return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::TakeLocalSteps(const BatchRanges& batches, absl::Time turn) {
   options_.local_steps->Begin();
-  local_examples_ = 0;
+  {
+    MutexLock lock(mutex_);
+    taken_.examples = 0;
+  }
+  BatchDealer dealer(batches);
+  ThreadPlans* threads = options_.threads;
+  if (threads == nullptr) return TakeSteps(0, dealer, batches, turn);
+  if (!threads->model().AwaitWeights()) return absl::CancelledError("the weights did not come");
+  return threads->threads().Run(
+      [&](size_t thread) { return TakeSteps(thread, dealer, batches, turn); });
+}
+
+absl::Status TrainingLoop::TakeSteps(size_t thread, BatchDealer& dealer, const BatchRanges& batches,
+                                     absl::Time turn) {
   uint64_t taken = 0;
-  for (const BatchRange& range : batches) {
-    for (uint64_t i = 0; i < range.count && !part_nonfinite_; ++i) {
-      if (interruption_.interrupted()) return absl::CancelledError("stopped");
-      const absl::Status status = StepLocally(range.first + i, batches, turn);
-      if (!status.ok()) return status;
-      turn = absl::Now();
-      last_batch_ = range.first + i;
-      if (absl::Status done = ExchangeFragments(batches, ++taken); !done.ok()) return done;
+  while (const std::optional<uint64_t> index = dealer.Take()) {
+    absl::Status status = absl::CancelledError("stopped");
+    if (!interruption_.interrupted()) status = StepLocally(thread, *index, batches, turn);
+    turn = absl::Now();
+    if (status.ok()) {
+      MutexLock lock(mutex_);
+      taken_.last_batch = *index;
     }
+    if (status.ok() && options_.local_steps->has_fragments()) {
+      status = ExchangeFragments(batches, ++taken);
+    }
+    if (!status.ok() || part_nonfinite_) dealer.Stop();
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -186,7 +204,8 @@ absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_
   part_nonfinite_ = PreparePart(leaving);
   if (part_nonfinite_) return absl::OkStatus();
   if (absl::Status status = PrepareToPush(); !status.ok()) return status;
-  const absl::Status pushed = client_.PushPart(GradientOf(batches), leaving, {.loss = local_loss_});
+  const absl::Status pushed =
+      client_.PushPart(GradientOf(batches), leaving, {.loss = ReadTaken().loss});
   if (!pushed.ok()) return pushed;
   left_after_ = taken;
   is_on_the_way_ = true;
@@ -204,13 +223,13 @@ absl::Status TrainingLoop::LandFragments() {
 
 std::optional<std::string> TrainingLoop::PreparePart(const std::vector<ShardId>& shards) {
   LocalSteps& local = *options_.local_steps;
+  const float loss = ReadTaken().loss;
   std::optional<std::string> nonfinite;
   for (const ShardId shard : shards) {
     const ParameterRange range = client_.map().range(shard);
     local.BeforePush(range);
     const std::span<const float> values = local.outbox().subspan(range.begin, range.size());
-    if (!nonfinite)
-      nonfinite = NonfinitePart(local_loss_, values, options_.push_codec, range.begin);
+    if (!nonfinite) nonfinite = NonfinitePart(loss, values, options_.push_codec, range.begin);
   }
   return nonfinite;
 }
@@ -219,7 +238,7 @@ ParameterClient::Gradient TrainingLoop::GradientOf(const BatchRanges& batches) c
   // When the first part leaves, nobody knows yet whether later steps will be left out.
   const bool has_fragments = options_.local_steps->has_fragments();
   const uint64_t examples =
-      has_fragments ? options_.local_steps->ExamplesOf(batches) : local_examples_;
+      has_fragments ? options_.local_steps->ExamplesOf(batches) : ReadTaken().examples;
   return {.batches = batches, .examples = static_cast<uint32_t>(examples), .step = steps_};
 }
 
@@ -253,12 +272,13 @@ absl::Status TrainingLoop::CheckWanted(const absl::StatusOr<ParameterClient::Ste
                    : absl::CancelledError("the shards have gone on without this push");
 }
 
-absl::Status TrainingLoop::StepLocally(uint64_t index, const BatchRanges& batches,
+absl::Status TrainingLoop::StepLocally(size_t thread, uint64_t index, const BatchRanges& batches,
                                        absl::Time turn) {
-  Plan& plan = *plans_.front();
+  Plan& plan = *plans_[thread];
   StepFigures::Step step = BeginStep(index, turn);
-  const Batch batch = feeds_.front()->Take(index);
+  const Batch batch = feeds_[thread]->Take(index);
   step.examples = ExamplesOf(batch);
+  if (options_.threads != nullptr) options_.threads->CopyWeights(thread);
   const absl::StatusOr<StepResult> result = Compute(plan, batch, nullptr);
   step.backward_end = absl::Now();
   if (!result.ok()) return result.status();
@@ -269,17 +289,21 @@ absl::Status TrainingLoop::StepLocally(uint64_t index, const BatchRanges& batche
     if (!AllFinite({std::as_bytes(weights)})) options_.local_steps->ForgetState();
     return NoteNonfinite(index, *nonfinite);  // Later steps continue from the weights before it.
   }
-  const bool is_last = index == EndOf(batches) - 1;
+  // Several threads have no last gradient, and land after all of them (PushLocalSteps).
+  const bool is_last = index == EndOf(batches) - 1 && options_.threads == nullptr;
   if (options_.local_steps->keeps_weights() && is_last) {
     if (absl::Status status = Land(batches); !status.ok()) return status;
     step.blocked += absl::Now() - step.backward_end;
   }
   const absl::Time update_begin = absl::Now();
   options_.clip.Clip(plan.gradients_host());
-  local_loss_ = result->loss;
-  options_.local_steps->OnGradient(index);
+  options_.local_steps->OnGradient(index, thread);
   step.update = absl::Now() - update_begin;
-  local_examples_ += step.examples;
+  {
+    MutexLock lock(mutex_);
+    taken_.loss = result->loss;
+    taken_.examples += step.examples;
+  }
   OnStepDone(step, *result);
   return absl::OkStatus();
 }
@@ -288,6 +312,7 @@ StepFigures::Step TrainingLoop::BeginStep(uint64_t index, absl::Time turn) {
   StepFigures::Step step;
   step.number = ++steps_;
   step.batch = index;
+  if (options_.threads != nullptr) step.threads = static_cast<uint32_t>(plans_.size());
   step.turn = turn;
   step.forward_begin = absl::Now();
   step.blocked = step.forward_begin - turn;
@@ -319,7 +344,13 @@ void TrainingLoop::OnStepDone(StepFigures::Step step, const StepResult& result) 
   figures_.OnStep(step);
 }
 
+TrainingLoop::Taken TrainingLoop::ReadTaken() const {
+  MutexLock lock(mutex_);
+  return taken_;
+}
+
 void TrainingLoop::NoteHealthy() {
+  MutexLock lock(mutex_);
   if (nonfinite_.count().in_a_row > 0) {
     nonfinite_.OnHealthy();
     figures_.OnNonfinite(nonfinite_.count());
@@ -332,6 +363,7 @@ absl::Status TrainingLoop::PrepareToPush() {
 }
 
 absl::Status TrainingLoop::NoteNonfinite(uint64_t index, const std::string& what) {
+  MutexLock lock(mutex_);
   const absl::Status status = nonfinite_.OnNonfinite(index, what);
   const NonfiniteSteps::Count& count = nonfinite_.count();
   figures_.OnNonfinite(count);
@@ -354,7 +386,12 @@ void TrainingLoop::LeaveOut(uint32_t slot) {
 void TrainingLoop::ExpectWeights(uint32_t slot) {
   const LocalSteps* local = options_.local_steps;
   const bool lands_apart = local != nullptr && !local->landing().empty();
-  if (!client_.goes_on() && !lands_apart) plans_[slot]->ExpectWeights();
+  if (client_.goes_on() || lands_apart) return;
+  if (options_.threads != nullptr) {
+    options_.threads->model().ExpectWeights();
+  } else {
+    plans_[slot]->ExpectWeights();
+  }
 }
 
 absl::Status TrainingLoop::Delay() {

@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_WORKER_TRAINING_TRAINING_LOOP_H_
 #define SLIPSTREAM_WORKER_TRAINING_TRAINING_LOOP_H_
 
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
+#include "common/base/mutex.h"
 #include "common/base/philox.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/run/policy_rows.h"
@@ -19,6 +22,7 @@
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
+#include "worker/training/batch_dealer.h"
 #include "worker/training/batch_feed.h"
 #include "worker/training/gradient_clip.h"
 #include "worker/training/heartbeat.h"
@@ -26,6 +30,7 @@
 #include "worker/training/local_steps.h"
 #include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
+#include "worker/training/thread_plans.h"
 #include "worker/training/unit_fetcher.h"
 #include "worker/training/work_source.h"
 
@@ -39,14 +44,21 @@ namespace slipstream {
 /// its weights arrive. With two, the exchange of one gradient goes on while the next is computed
 /// from weights that arrived one step earlier.
 ///
+/// Local steps may be taken by several threads, which share the mini-batches of a push and the
+/// weights (shared_model.h). The loop waits for all of them before it pushes, so a push and its
+/// accounts are as with one thread.
+///
 /// Not thread-safe: one owner.
 class TrainingLoop {
  public:
   struct Options {
     uint32_t batch_size = 32;
 
-    /// The local steps of the only plan, if the run's algorithm has local weights; else null.
+    /// The local steps of the only slot, if the run's algorithm has local weights; else null.
     LocalSteps* local_steps = nullptr;
+
+    /// The threads that take the local steps, with their plans; null for this thread alone.
+    ThreadPlans* threads = nullptr;
 
     uint64_t seed = 1;
 
@@ -73,7 +85,7 @@ class TrainingLoop {
   };
 
   /// All arguments except `options` must outlive the loop. `plans` are those of the client's slots,
-  /// in order. `units` is used only if the client needs units.
+  /// or of the threads, in order. `units` is used only if the client needs units.
   TrainingLoop(const Options& options, const Dataset& train,
                std::span<const std::unique_ptr<Plan>> plans, ParameterClient& client,
                UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
@@ -94,8 +106,13 @@ class TrainingLoop {
   /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// Takes the steps, and pushes the fragments that leave before the last of them.
+  /// Takes the steps on all threads, and pushes the fragments that leave before the last of them.
   absl::Status TakeLocalSteps(const BatchRanges& batches, absl::Time turn);
+
+  /// Takes steps on one thread until all mini-batches of the push are dealt out. After a failure
+  /// the others get no more, either.
+  absl::Status TakeSteps(size_t thread, BatchDealer& dealer, const BatchRanges& batches,
+                         absl::Time turn);
 
   /// For a worker that goes on from its own weights: waits for all of the last push's answers,
   /// whose lanes may still read its gradient. If it keeps its weights for good, this then undoes
@@ -127,7 +144,8 @@ class TrainingLoop {
 
   /// Takes one local step, of those for the push of `batches`. CANCELLED if the weights were
   /// replaced, or if the push is not wanted any more.
-  absl::Status StepLocally(uint64_t index, const BatchRanges& batches, absl::Time turn);
+  absl::Status StepLocally(size_t thread, uint64_t index, const BatchRanges& batches,
+                           absl::Time turn);
 
   StepFigures::Step BeginStep(uint64_t index, absl::Time turn);
   uint32_t ExamplesOf(const Batch& batch) const;
@@ -156,25 +174,34 @@ class TrainingLoop {
   void ExpectWeights(uint32_t slot);
   absl::Status Delay();
 
+  /// What the threads note of the local steps that count.
+  struct Taken {
+    uint64_t examples = 0;    // Of the steps since the last push.
+    float loss = 0;           // That of the last step.
+    uint64_t last_batch = 0;  // The mini-batch of the last step, also if it does not count.
+  };
+  Taken ReadTaken() const;
+
   // Constant after construction.
   const Options options_;
   const Dataset& train_;
 
   const std::span<const std::unique_ptr<Plan>> plans_;
+  const uint32_t slots_;
   ParameterClient& client_;
   WorkSource work_;
   const Heartbeat& heartbeat_;
   StepFigures& figures_;
   Interruption& interruption_;
 
-  std::vector<std::unique_ptr<BatchFeed>> feeds_;  // By slot.
+  std::vector<std::unique_ptr<BatchFeed>> feeds_;  // By plan.
   RandomStream delays_;
-  NonfiniteSteps nonfinite_;
-  absl::Time warned_ = absl::InfinitePast();
-  uint64_t steps_ = 0;           // The number of steps begun.
-  uint64_t local_examples_ = 0;  // Examples of the local steps since the last push.
-  float local_loss_ = 0;         // The loss of the last local step.
-  uint64_t last_batch_ = 0;      // The mini-batch of the last local step.
+  std::atomic<uint64_t> steps_ = 0;  // The number of steps begun.
+
+  mutable Mutex mutex_;  // For the threads that take local steps at once.
+  NonfiniteSteps nonfinite_ ABSL_GUARDED_BY(mutex_);
+  absl::Time warned_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  Taken taken_ ABSL_GUARDED_BY(mutex_);
 
   // With fragments: the state of the push that is being computed.
   uint64_t left_after_ = 0;                    // The number of steps after which a part left last.

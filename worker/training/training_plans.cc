@@ -28,7 +28,7 @@ absl::StatusOr<TrainingPlans> TrainingPlans::Prepare(Device& device, const RunSp
                                                      size_t parameters) {
   TrainingPlans made;
   absl::Status status = made.MakeArena(settings, parameters);
-  if (status.ok()) status = made.PreparePlans(device, settings);
+  if (status.ok()) status = made.PreparePlans(device, settings, parameters);
   if (status.ok()) status = made.CheckArena(settings);
   if (!status.ok()) return status;
   return made;
@@ -44,28 +44,43 @@ absl::Status TrainingPlans::MakeArena(const RunSpec& settings, size_t parameters
   return absl::OkStatus();
 }
 
-absl::Status TrainingPlans::PreparePlans(Device& device, const RunSpec& settings) {
-  for (uint32_t slot = 0; slot < settings.training.pipeline_depth; ++slot) {
-    absl::StatusOr<std::unique_ptr<Plan>> plan =
-        device.Prepare(settings.model,
-                       {.batch_size_max = settings.training.batch_size,
-                        .seed = settings.seed,
-                        .precision = settings.compute.precision,
-                        .deterministic = settings.compute.deterministic,
-                        .gradients = arena_.has_value() ? arena_->part(slot) : std::span<float>()});
+absl::Status TrainingPlans::PreparePlans(Device& device, const RunSpec& settings,
+                                         size_t parameters) {
+  const uint32_t slots = settings.training.pipeline_depth;
+  const auto prepare = [&](size_t number) {
+    const bool is_pushed_from = arena_.has_value() && number < slots;
+    return device.Prepare(
+        settings.model, {.batch_size_max = settings.training.batch_size,
+                         .seed = settings.seed,
+                         .precision = settings.compute.precision,
+                         .deterministic = settings.compute.deterministic,
+                         .gradients = is_pushed_from ? arena_->part(number) : std::span<float>()});
+  };
+  if (settings.worker.threads > 1) {
+    auto threads = ThreadPlans::Make(settings.worker.threads, parameters, prepare);
+    if (threads.ok()) threads_ = *std::move(threads);
+    return threads.status();
+  }
+  for (uint32_t slot = 0; slot < slots; ++slot) {
+    absl::StatusOr<std::unique_ptr<Plan>> plan = prepare(slot);
     if (!plan.ok()) return plan.status();
     plans_.push_back(*std::move(plan));
   }
   return absl::OkStatus();
 }
 
+ModelArenas& TrainingPlans::slot(size_t number) const {
+  if (threads_ != nullptr) return threads_->model();
+  return *plans_[number];
+}
+
 absl::Status TrainingPlans::CheckArena(const RunSpec& settings) {
   if (!arena_.has_value()) return absl::OkStatus();
   size_t there = 0;
-  for (size_t i = 0; i < plans_.size(); ++i) {
-    there += plans_[i]->gradients_host().data() == arena_->part(i).data() ? 1 : 0;
+  for (size_t i = 0; i < slots(); ++i) {
+    there += slot(i).gradients_host().data() == arena_->part(i).data() ? 1 : 0;
   }
-  shares_ = there == plans_.size();
+  shares_ = there == slots();
   if (shares_) return absl::OkStatus();
   if (there == 0) arena_.reset();
   return DoWithoutSharing(settings, "the device has memory of its own for them");

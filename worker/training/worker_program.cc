@@ -147,19 +147,22 @@ absl::Status WorkerProgram::PrepareCompute() {
 }
 
 absl::Status WorkerProgram::PreparePlans() {
+  DeviceChoice choice = settings_.compute.device;
+  // Several threads compute on the processor, also where auto would find a GPU.
+  if (settings_.worker.threads > 1) choice.kind = DeviceChoice::Kind::kCpu;
   absl::StatusOr<std::unique_ptr<Device>> device =
-      OpenDevice(settings_.compute.device, joined_.identity.worker, device_claim_);
+      OpenDevice(choice, joined_.identity.worker, device_claim_);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
   absl::StatusOr<TrainingPlans> plans =
       TrainingPlans::Prepare(*device_, settings_, net_.layout.parameters());
   if (!plans.ok()) return plans.status();
   plans_ = *std::move(plans);
-  for (const std::unique_ptr<Plan>& plan : plans_.plans()) {
-    plan_weights_.push_back(std::make_unique<PlanWeights>(*plan));
+  for (size_t slot = 0; slot < plans_.slots(); ++slot) {
+    plan_weights_.push_back(std::make_unique<PlanWeights>(plans_.slot(slot)));
   }
-  local_steps_ =
-      LocalSteps::Make(settings_, net_.layout, data_.train.count(), *plans_.plans().front());
+  local_steps_ = LocalSteps::Make(settings_, net_.layout, data_.train.count(), plans_.slot(0),
+                                  plans_.threads());
   LogInfo("prepared",
           {{"parameters", net_.layout.parameters()}, {"examples", data_.train.count()}});
   return absl::OkStatus();
@@ -188,8 +191,8 @@ uint32_t WorkerProgram::StagesInStep() const {
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   std::vector<ParameterClient::Slot> slots;
   for (size_t i = 0; i < plan_weights_.size(); ++i) {
-    Plan& plan = *plans_.plans()[i];
-    slots.push_back({plan.weights_host(), plan.gradients_host(), plan_weights_[i].get()});
+    ModelArenas& arenas = plans_.slot(i);
+    slots.push_back({arenas.weights_host(), arenas.gradients_host(), plan_weights_[i].get()});
   }
   if (settings_.worker.lands_apart()) {
     slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};
@@ -222,7 +225,7 @@ absl::Status WorkerProgram::PrepareModel() {
 
 absl::Status WorkerProgram::Initialize(uint64_t grant) {
   LogInfo("initialising the model", {{"grant", grant}});
-  const std::span<float> weights = plans_.plans().front()->weights_host();
+  const std::span<float> weights = plans_.slot(0).weights_host();
   if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
   if (absl::Status status = client_->Initialize(grant, weights); !status.ok()) return status;
   v1::FinishInitializationRequest request;
@@ -263,6 +266,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   }
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .local_steps = local_steps_.get(),
+                     .threads = plans_.threads(),
                      .seed = settings_.seed,
                      .worker = joined_.identity.worker,
                      .clip = GradientClip(settings_.optimizer),

@@ -92,7 +92,7 @@ class WorkerProgram {
   DeviceClaim device_claim_;
   std::unique_ptr<Device> device_;
 
-  // One for each gradient that may be in flight. They outlive the client, whose lanes use them.
+  // They outlive the client, whose lanes use their slots.
   TrainingPlans plans_;
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<LocalSteps> local_steps_;  // Null unless the algorithm has local weights.

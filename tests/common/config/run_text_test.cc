@@ -87,6 +87,19 @@ void AddFragments(RandomStream& random, RunSpec& spec) {
   spec.wire.transport = WireSpec::Transport::kAuto;
 }
 
+/// Keeps several threads where the other settings go with them.
+void AdjustThreads(RandomStream& random, RunSpec& spec) {
+  const WorkerSpec& worker = spec.worker;
+  const bool have_work = RowOf(worker.algorithm).has_local_weights && worker.fragments() == 1 &&
+                         spec.data.from == SuppliedBy::kSettings &&
+                         RowOf(spec.optimizer.kind).state_arrays == 0;
+  spec.worker.threads = 1;
+  if (!have_work || random.Below(2) == 0) return;
+  spec.compute.device = {};
+  const auto most = static_cast<uint32_t>(std::min<uint64_t>(worker.quantum(), kWorkerThreadsMax));
+  spec.worker.threads = 1 + random.Below(most);
+}
+
 /// Makes the sources of the model and the examples agree.
 void AddSources(RunSpec& spec) {
   if (spec.model_from == SuppliedBy::kWorkers) {
@@ -181,6 +194,7 @@ RunSpec RandomSpec(RandomStream& random) {
   }
   FitInPlace(spec);
   AddFragments(random, spec);
+  AdjustThreads(random, spec);
   if (spec.consistency.parameters["c"] > 0) spec.consistency.parameters["n"] = 1;
   AddStages(random, spec);
   uint32_t workers_min = 1;

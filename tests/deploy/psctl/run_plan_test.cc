@@ -60,15 +60,17 @@ TEST(RunPlanTest, ExpectsMoreStalenessWhereWeightsAreFetchedSeldom) {
   EXPECT_DOUBLE_EQ(plan->expected_staleness, 59);
 }
 
-TEST(RunPlanTest, SaysThatSlowerWorkersTakeFewerSteps) {
+TEST(RunPlanTest, SaysThatSlowerWorkersTakeFewerStepsAndOnHowManyThreads) {
   RunSpec spec = Spec();
   spec.worker.algorithm = AlgorithmKind::kLocalSgd;
   spec.worker.steps_by_speed = true;
+  spec.worker.threads = 4;
 
   const auto plan = PlanRun(spec);
 
   ASSERT_TRUE(plan.ok());
-  EXPECT_THAT(PlanText(spec, *plan), HasSubstr("local_sgd (steps = 8, fewer of slower workers), "));
+  EXPECT_THAT(PlanText(spec, *plan),
+              HasSubstr("local_sgd (steps = 8, fewer of slower workers, on 4 threads), "));
 }
 
 TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {

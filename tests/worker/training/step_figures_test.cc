@@ -59,6 +59,20 @@ TEST(StepFiguresTest, TheSpeedIsThatOfComputingOnceThereAreStepsEnough) {
       << "waiting does not count";
 }
 
+TEST(StepFiguresTest, AStepOfOneOfSeveralThreadsTakesItsShareOfTheirTime) {
+  StepFigures figures;
+  for (size_t i = 1; i <= StepFigures::kSpeedSteps; ++i) {
+    StepFigures::Step step = StepEndingAt(4 * static_cast<int>((i + 1) / 2), 5, 2.0f, i);
+    step.threads = 2;
+    figures.OnStep(step);
+  }
+
+  const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(16));
+  EXPECT_DOUBLE_EQ(read.compute_share, 12.0 / 16);
+  EXPECT_DOUBLE_EQ(read.steps_per_second, 2.0 / 3);
+  EXPECT_DOUBLE_EQ(read.overlap, 12.0 / 16);
+}
+
 TEST(StepFiguresTest, StayWhatTheyWereWhenTheWorkWasDone) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, 5, 2.0f));

@@ -24,6 +24,7 @@
 #include "worker/training/heartbeat.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/plan_links.h"
+#include "worker/training/thread_plans.h"
 #include "worker/training/training_loop.h"
 
 namespace slipstream {
@@ -83,11 +84,23 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     return *device.Prepare(kModel, {.batch_size_max = kBatchSize, .seed = kSeed});
   }
 
-  void MakeClient() {
-    for (uint32_t slot = 0; slot < GetParam().depth; ++slot) {
-      plans_.push_back(NewPlan(GetParam().has_own_memory ? *fake_ : *cpu_));
-      links_.push_back(std::make_unique<PlanWeights>(*plans_.back()));
+  /// Makes a plan for each slot, or for each thread.
+  void MakePlans() {
+    Device& device = GetParam().has_own_memory ? *fake_ : *cpu_;
+    if (run_.worker.threads > 1) {
+      threads_ = *ThreadPlans::Make(run_.worker.threads, shapes_.layout.parameters(),
+                                    [&](size_t) { return NewPlan(device); });
+      arenas_.push_back(&threads_->model());
     }
+    for (uint32_t slot = 0; threads_ == nullptr && slot < GetParam().depth; ++slot) {
+      plans_.push_back(NewPlan(device));
+      arenas_.push_back(plans_.back().get());
+    }
+    for (ModelArenas* arenas : arenas_) links_.push_back(std::make_unique<PlanWeights>(*arenas));
+  }
+
+  void MakeClient() {
+    MakePlans();
     ParameterClient::Options options;
     options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     options.servers = {shards_[0]->address(), shards_[1]->address()};
@@ -103,10 +116,11 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.shards.chunk_bytes = 256;
     options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
-    for (size_t i = 0; i < plans_.size(); ++i) {
-      slots.push_back({plans_[i]->weights_host(), plans_[i]->gradients_host(), links_[i].get()});
+    for (size_t i = 0; i < arenas_.size(); ++i) {
+      slots.push_back({arenas_[i]->weights_host(), arenas_[i]->gradients_host(), links_[i].get()});
     }
-    local_steps_ = LocalSteps::Make(run_, shapes_.layout, data_.count(), *plans_.front());
+    local_steps_ =
+        LocalSteps::Make(run_, shapes_.layout, data_.count(), *arenas_.front(), threads_.get());
     if (run_.worker.lands_apart()) {
       slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};
     }
@@ -124,11 +138,13 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     client_->OnNoMoreUnits();
     TrainingLoop loop({.batch_size = kBatchSize,
                        .local_steps = local_steps_.get(),
+                       .threads = threads_.get(),
                        .seed = kSeed,
                        .clip = GradientClip(run_.optimizer),
                        .slowdown = slowdown_,
                        .push_codec = run_.wire.push_codec},
-                      data_, plans_, *client_, units_, heartbeat_, figures_, interruption_);
+                      data_, threads_ != nullptr ? threads_->plans() : plans_, *client_, units_,
+                      heartbeat_, figures_, interruption_);
     return loop.Run();
   }
 
@@ -240,6 +256,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   Heartbeat heartbeat_;
   UnitFetcher units_;
   std::vector<std::unique_ptr<Plan>> plans_;
+  std::unique_ptr<ThreadPlans> threads_;  // Null for one thread.
+  std::vector<ModelArenas*> arenas_;      // By slot.
   std::vector<std::unique_ptr<PlanWeights>> links_;
   std::unique_ptr<LocalSteps> local_steps_;
   std::unique_ptr<ParameterClient> client_;

@@ -58,5 +58,20 @@ TEST_F(TrainingPlansTest, ButNotForShmWhichSaysWhatToDo) {
   EXPECT_NE(made.status().message().find("use auto or unix"), std::string::npos);
 }
 
+TEST_F(TrainingPlansTest, ThreadsHavePlansOfTheirOwnAndPushFromTheFirst) {
+  settings_.training.pipeline_depth = 1;
+  settings_.worker = {.algorithm = AlgorithmKind::kLocalSgd, .threads = 3};
+  const auto made = TrainingPlans::Prepare(*cpu_, settings_, kParameters);
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_NE(made->shared_arena(), nullptr);
+  ASSERT_NE(made->threads(), nullptr);
+  EXPECT_EQ(made->plans().size(), 3u);
+  EXPECT_EQ(made->slots(), 1u);
+  EXPECT_EQ(made->slot(0).gradients_host().data(), made->shared_arena()->part(0).data());
+  for (const auto& plan : made->plans()) {
+    EXPECT_NE(plan->weights_host().data(), made->slot(0).weights_host().data());
+  }
+}
+
 }  // namespace
 }  // namespace slipstream
