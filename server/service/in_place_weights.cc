@@ -9,7 +9,10 @@
 namespace slipstream {
 
 void InPlaceWeights::Set(const FloatBuffer& initial) {
-  std::ranges::copy(initial.values(), values_->values().begin());
+  const std::span<const float> from = initial.values();
+  locks_.ForEachBlock(0, from.size(), [&](size_t at, size_t end) {
+    std::ranges::copy(from.subspan(at, end - at), values_->values().subspan(at).begin());
+  });
 }
 
 void InPlaceWeights::Add(size_t begin, const ReceivedValues& gradient, const Terms& terms) {

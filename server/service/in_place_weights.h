@@ -39,7 +39,7 @@ class InPlaceWeights {
   /// The weights themselves. While others add, only their size may be read.
   Weights live() const { return values_; }
 
-  /// REQUIRES: nothing is added or copied meanwhile.
+  /// Replaces the weights. Where initialisation is granted anew, it may come again.
   void Set(const FloatBuffer& initial);
 
   /// Adds a part of a gradient to the weights from position `begin` on.
@@ -55,7 +55,7 @@ class InPlaceWeights {
   BlockLocks locks_;  // For `values_`.
 };
 
-/// What is read as one version of weights that change in place. It is copied when somebody first
+/// A version, as it is read, of weights that change in place. It is copied when somebody first
 /// asks for it, and then is the same for all; so readers of one version share its memory.
 ///
 /// Thread-safe: guarded by its own mutex, which is held while the weights are copied.

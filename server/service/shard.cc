@@ -51,6 +51,8 @@ absl::Status LaggedError() {
 void Answer::Settle() {
   if (!weights.has_value() || weights->in_place == nullptr) return;
   weights->weights = weights->in_place->Get();
+  // Only the newest version is kept, so a base is that very version.
+  if (weights->base != nullptr) weights->base = weights->weights;
 }
 
 Shard::Shard(const Options& options)

@@ -196,7 +196,8 @@ class Shard {
   /// REQUIRES: the job was run.
   ShardResult FinishJob(Job job);
 
-  /// The weights of the version published last; null before the first.
+  /// The weights of the version published last, or those that change in place; null before the
+  /// first.
   Weights weights() const { return kept_.empty() ? nullptr : kept_.rbegin()->second.weights; }
 
   /// The number of payloads kept until they are folded.

@@ -45,15 +45,14 @@ std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optim
   if (adds_in_place) {
     PS_CHECK(made->row_.adds());
     made->in_place_ = std::make_shared<InPlaceWeights>(made->rules_, made->pool_);
+    made->newest_ = made->in_place_->live();
   }
   return made;
 }
 
 void TrainingState::SetInitialWeights(Weights weights) {
+  if (in_place_ != nullptr) return in_place_->Set(*weights);
   newest_ = std::move(weights);
-  if (in_place_ == nullptr) return;
-  in_place_->Set(*newest_);
-  newest_ = in_place_->live();
 }
 
 std::shared_ptr<UpdateDraft> TrainingState::BeginDraft(const Forecast& forecast) {

@@ -34,6 +34,7 @@ UpdateArrays Part(const UpdateArrays& arrays, size_t begin, size_t count) {
 /// subnormal numbers for 0.
 void Keep(const UpdateArrays& arrays, Stores stores) {
   PS_CHECK(arrays.weights_in.size() == arrays.weights_out.size());
+  if (arrays.weights_in.data() == arrays.weights_out.data()) return;
   if (stores == Stores::kCached) {
     std::ranges::copy(arrays.weights_in, arrays.weights_out.begin());
     return;

@@ -143,6 +143,25 @@ TEST_F(HogwildServiceTest, ARepeatedPushIsAddedOnce) {
   EXPECT_EQ(Pull().values, std::vector<float>(kValues, -2.0f));
 }
 
+TEST_F(HogwildServiceTest, AReaderThatHoldsTheNewestVersionIsSentNoValues) {
+  Start(kHogwild, 1);
+  Push(Header(0, 1, 0), std::vector<float>(kValues, 2.0f));
+  v1::PullRequest request;
+  request.set_shard_map(map());
+  request.set_held_version(Pull().version);
+  grpc::ClientContext context;
+  SetDeadline(context);
+
+  auto reader = stub_->Pull(&context, request);
+  size_t bytes = 0;
+  for (v1::WeightsChunk chunk; reader->Read(&chunk);) {
+    bytes += chunk.values().size();
+  }
+
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(bytes, 0u);
+}
+
 TEST_F(HogwildServiceTest, WorkersThatPushAtOnceAreAllCounted) {
   constexpr uint32_t kWorkers = 4;
   constexpr uint64_t kPushes = 25;
