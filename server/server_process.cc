@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "common/config/run_change_reader.h"
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
 #include "common/local/local_socket.h"
@@ -174,6 +175,7 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   coordinator.settings_difference = [this](const std::string& theirs) {
     return SettingsDifference(options_.run, theirs);
   };
+  coordinator.read_change = ReadRunChange;
   coordinator.now = SteadyNow;
   coordinator.connections = connections_.get();
   coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));

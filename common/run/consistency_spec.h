@@ -53,12 +53,6 @@ struct PolicyStage {
   ConsistencySpec consistency;
   uint32_t until_epoch = 1;
 
-  /// Returns the end of the stage in the run-long sequence of mini-batches, of which there are
-  /// `total`.
-  constexpr uint64_t BatchesEnd(uint64_t per_epoch, uint64_t total) const {
-    return std::min(total, until_epoch * per_epoch);
-  }
-
   friend bool operator==(const PolicyStage&, const PolicyStage&) = default;
 };
 

@@ -165,7 +165,7 @@ struct WorkerSpec {
   bool steps_by_speed = false;
 
   /// The number of threads of one worker that take local steps on the same weights at once. In [1,
-  /// kWorkerThreadsMax], and at most quantum(). Above 1 only with local weights in one fragment, with a
+  /// kWorkerThreadsMax], at most quantum(). Above 1 only with local weights in one fragment, with a
   /// rule of optimizer that keeps no state, on processors.
   uint32_t threads = 1;
 

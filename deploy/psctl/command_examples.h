@@ -87,6 +87,22 @@ inline constexpr char kStopExamples[] =
     "Each worker pushes the mini-batch it is at; the final weights are measured and saved as at\n"
     "any other end, and the run's ended_by is \"interrupted\".";
 
+inline constexpr char kPolicySetExamples[] =
+    "Examples:\n"
+    "  psctl policy set softsync --n 2 --coordinator localhost:7070\n"
+    "  psctl policy set ssp --slack 4 --coordinator localhost:7070\n"
+    "softsync, async and ssp take over from each other at once, and from hardsync and backup at "
+    "the\n"
+    "end of an epoch. The new policy is for the rest of the run.";
+
+inline constexpr char kSetExamples[] =
+    "Examples:\n"
+    "  psctl set optimizer.learning_rate=0.01 --coordinator localhost:7070\n"
+    "  psctl set consistency.policy=softsync consistency.c=4 --coordinator localhost:7070\n"
+    "A schedule goes on from the new rate. Under hardsync and backup a change holds from the end "
+    "of\n"
+    "an epoch on.";
+
 inline constexpr char kPullExamples[] =
     "Examples:\n"
     "  psctl pull model.safetensors --coordinator localhost:7070\n"

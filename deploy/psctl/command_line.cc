@@ -13,6 +13,7 @@
 #include "common/security/security_flags.h"
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
+#include "deploy/psctl/policy_options.h"
 
 namespace slipstream {
 namespace {
@@ -81,6 +82,7 @@ struct CommandLine {
   PlotArguments plot;
   StatusArguments status;
   StopArguments stop;
+  ChangeArguments change;
   PullArguments pull;
   CertsInitArguments certs_init;
   CertsShowArguments certs_show;
@@ -99,6 +101,9 @@ struct CommandLine {
   CLI::App* plot_command = nullptr;
   CLI::App* schema_command = nullptr;
   CLI::App* stop_command = nullptr;
+  CLI::App* policy_commands = nullptr;
+  CLI::App* policy_set_command = nullptr;
+  CLI::App* set_command = nullptr;
   CLI::App* pull_command = nullptr;
   CLI::App* certs_commands = nullptr;
   CLI::App* certs_init_command = nullptr;
@@ -126,6 +131,7 @@ struct CommandLine {
   void AddComparison();
   void AddStatus();
   void AddStop();
+  void AddChange();
   void AddPull();
   void AddCerts();
   void AddDoctor();
@@ -146,6 +152,7 @@ CommandLine::CommandLine() {
   AddComparison();
   AddStatus();
   AddStop();
+  AddChange();
   AddPull();
   AddCerts();
   AddDoctor();
@@ -290,6 +297,23 @@ void CommandLine::AddStop() {
   stop_command->footer(kStopExamples);
 }
 
+void CommandLine::AddChange() {
+  policy_commands = app.add_subcommand("policy", "Changes the policy of a run while it trains");
+  policy_commands->require_subcommand(1);
+  policy_commands->footer("See psctl policy set --help.");
+  policy_set_command = policy_commands->add_subcommand("set", "Sets the policy");
+  AddPolicyOptions(*policy_set_command, change.settings);
+  AddPeer(*policy_set_command, change.coordinator, change.security);
+  policy_set_command->footer(kPolicySetExamples);
+
+  set_command = app.add_subcommand("set", "Changes settings of a run while it trains");
+  set_command->add_option("settings", change.settings, "The settings, such as the learning rate")
+      ->type_name("KEY=VALUE")
+      ->required();
+  AddPeer(*set_command, change.coordinator, change.security);
+  set_command->footer(kSetExamples);
+}
+
 void CommandLine::AddPull() {
   pull_command = app.add_subcommand("pull", "Writes the newest weights of a run to a file");
   pull_command->add_option("output", pull.output, "The model file to write")
@@ -378,6 +402,7 @@ Arguments CommandLine::Chosen() const {
   if (plot_command->parsed()) return plot;
   if (schema_command->parsed()) return ConfigSchemaArguments();
   if (stop_command->parsed()) return stop;
+  if (policy_set_command->parsed() || set_command->parsed()) return change;
   if (pull_command->parsed()) return pull;
   if (certs_init_command->parsed()) return certs_init;
   if (certs_show_command->parsed()) return certs_show;
@@ -396,9 +421,10 @@ TakesSettings CommandLine::takes_settings() const {
 }
 
 std::string CommandLine::UnknownCommand() const {
-  const CLI::App& group = config_commands->parsed()  ? *config_commands
-                          : certs_commands->parsed() ? *certs_commands
-                                                     : app;
+  const CLI::App& group = config_commands->parsed()   ? *config_commands
+                          : certs_commands->parsed()  ? *certs_commands
+                          : policy_commands->parsed() ? *policy_commands
+                                                      : app;
   if (!group.get_subcommands().empty()) return "";
   for (const std::string& word : group.remaining()) {
     if (word.starts_with('-')) continue;

@@ -106,6 +106,14 @@ struct StopArguments {
   SecuritySpec security;
 };
 
+struct ChangeArguments {
+  std::string coordinator;
+  SecuritySpec security;
+
+  /// The settings of the run that change, as `key=value`; at least one.
+  std::vector<std::string> settings;
+};
+
 struct PullArguments {
   std::string coordinator;
   SecuritySpec security;
@@ -170,7 +178,7 @@ struct CompleteArguments {
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 StatusArguments, StopArguments, PullArguments, CertsInitArguments,
+                 StatusArguments, StopArguments, ChangeArguments, PullArguments, CertsInitArguments,
                  CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments,
                  CompleteArguments>;
 

@@ -4,6 +4,7 @@
 #include "common/process/guarded_main.h"
 #include "common/rpc/library_settings.h"
 #include "deploy/psctl/certs_commands.h"
+#include "deploy/psctl/change_command.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/comparison_commands.h"
 #include "deploy/psctl/completion_command.h"
@@ -34,6 +35,7 @@ struct Dispatch {
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
   int operator()(const StopArguments& arguments) const { return StopCommand(arguments); }
+  int operator()(const ChangeArguments& arguments) const { return ChangeCommand(arguments); }
   int operator()(const PullArguments& arguments) const { return PullCommand(arguments); }
   int operator()(const CertsInitArguments& arguments) const { return CertsInitCommand(arguments); }
   int operator()(const CertsShowArguments& arguments) const { return CertsShowCommand(arguments); }

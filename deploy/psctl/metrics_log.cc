@@ -34,6 +34,9 @@ Json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told) {
   const bool has_accuracy = has_reports && status.has_train_accuracy();
   Json row = {
       {"phase", v1::Phase_Name(status.phase())},
+      {"policy", status.policy()},
+      {"stage", status.stage()},
+      {"learning_rate", NumberOrNull(status.learning_rate())},
       {"epoch", CurrentEpoch(status)},
       {"batches_done", status.batches_done()},
       {"updates", status.updates()},

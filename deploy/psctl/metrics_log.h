@@ -16,10 +16,10 @@
 
 namespace slipstream {
 
-/// Returns the figures of one moment: phase, epoch, batches_done, updates, pushes, examples,
-/// examples_per_second, train_loss and train_accuracy (null before the first report, the latter
-/// also if the loss has no classes), staleness {mean, window}, versions (by shard), and evaluations
-/// with a number above `evaluation_told`, if any, as `evaluations`.
+/// Returns the figures of one moment: phase, policy, stage, learning_rate, epoch, batches_done,
+/// updates, pushes, examples, examples_per_second, train_loss and train_accuracy (null before the
+/// first report, the latter also if the loss has no classes), staleness {mean, window}, versions
+/// (by shard), and evaluations with a number above `evaluation_told`, if any, as `evaluations`.
 nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told);
 
 /// Returns the times of the steps of `worker` after step `told`, the oldest first, in seconds since

@@ -62,6 +62,19 @@ absl::Status OperatorClient::EndTraining(absl::Duration timeout) const {
   return status.ok() ? status : Explain(status, timeout);
 }
 
+absl::StatusOr<std::optional<uint32_t>> OperatorClient::ChangeRun(
+    const std::vector<std::string>& settings, absl::Duration timeout) const {
+  grpc::ClientContext context;
+  context.set_deadline(SteadyDeadline(SteadyNow() + timeout));
+  v1::ChangeRunRequest request;
+  for (const std::string& setting : settings) request.add_settings(setting);
+  v1::ChangeRunReply reply;
+  const absl::Status status = FromGrpc(stub_->ChangeRun(&context, request, &reply));
+  if (!status.ok()) return Explain(status, timeout);
+  if (!reply.has_after_epoch()) return std::nullopt;
+  return std::optional<uint32_t>(reply.after_epoch());
+}
+
 std::unique_ptr<StatusStream> OperatorClient::Watch(absl::Duration interval,
                                                     const StopSignal& stop) const {
   return std::make_unique<StatusStream>(*stub_, interval, stop);

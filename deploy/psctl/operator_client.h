@@ -3,8 +3,11 @@
 
 #include <grpcpp/security/credentials.h>
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -24,7 +27,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
 /// The reaction to a coordinator that refuses connections.
 enum class IfRefused { kFail, kWait };
 
-/// Asks one coordinator for the status of its run, watches the run, or ends its training.
+/// Asks one coordinator for the status of its run, watches or changes the run, or ends its
+/// training.
 ///
 /// Thread-safe: const after construction.
 class OperatorClient {
@@ -42,6 +46,12 @@ class OperatorClient {
   /// FAILED_PRECONDITION before training has begun, ABORTED if the run has failed; all failures are
   /// explained, as by Explain.
   absl::Status EndTraining(absl::Duration timeout) const;
+
+  /// Changes settings, as `key=value`, for the rest of the run. Returns the epoch with whose end
+  /// that takes effect; nothing if it has taken effect. Takes at most `timeout`. The codes of
+  /// failures are those of the call ChangeRun; all are explained, as by Explain.
+  absl::StatusOr<std::optional<uint32_t>> ChangeRun(const std::vector<std::string>& settings,
+                                                    absl::Duration timeout) const;
 
   /// Begins to watch; does not wait. The client and `stop`, which ends every wait, must outlive
   /// the stream.

@@ -19,7 +19,6 @@ constexpr size_t kRefusalsMax = 1000;
 
 Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
     : run_(run),
-      stages_(spec.stages()),
       workers_to_start_(spec.cluster.workers),
       batch_size_(spec.training.batch_size),
       pushes_{.batches = spec.worker.quantum(), .in_flight = spec.training.pipeline_depth},
@@ -37,6 +36,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       evaluations_(is_measured_ ? spec.evaluation.every_epochs : 0,
                    is_measured_ ? spec.model_files.save_every_epochs : 0, spec.training.epochs),
       readers_(spec.cluster.lease, spec.readers.on_lag == ReadersSpec::OnLag::kWait),
+      stages_(StagesOf(spec)),
       phase_since_(start),
       start_(start),
       last_observed_(start) {
@@ -272,11 +272,9 @@ absl::StatusOr<Coordinator::Preparation> Coordinator::AskModel(const Identity& w
 absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, uint32_t stage,
                                                        std::optional<uint64_t> newest_unit) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
-  if (works_in_rounds() && stages_.size() == 1) {
-    return absl::InvalidArgumentError("under this policy shard 0 names the mini-batches");
-  }
   if (phase_ == Phase::kFailed) return RefuseIfOver();
-  Work answer = {.stage = stage_};
+  Work answer = {.stage = stage_, .policy = present().consistency.policy, .since_stage = stage_};
+  while (stages_[answer.since_stage].begins_at_once) --answer.since_stage;
   // Shards may wait for a worker that has yet to learn of their stage, even when work ends. It
   // brings its gradient, or says that it rests, once it is in that stage.
   const bool is_behind = stage < stage_ && phase_ <= Phase::kDraining;
@@ -284,11 +282,13 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
     answer.state = Work::State::kFinished;
     return answer;
   }
-  if (phase_ < Phase::kTraining || !stage_is_open_) return answer;
-  if (is_behind) {
+  if (phase_ < Phase::kTraining || holds_work_) return answer;
+  if (is_behind && stage_is_open_) {
     answer.state = Work::State::kStage;
     return answer;
   }
+  // It has yet to reach the stage from which on gradients count.
+  if (stage < answer.since_stage) return answer;
   if (phase_ > Phase::kTraining || works_in_rounds()) return answer;
 
   std::optional<WorkLedger::Unit> unit;

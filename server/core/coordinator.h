@@ -25,6 +25,7 @@
 #include "server/core/coordinator_servers.h"
 #include "server/core/coordinator_speeds.h"
 #include "server/core/coordinator_work_ledger.h"
+#include "server/core/run_stages.h"
 #include "server/core/stop_conditions.h"
 
 namespace slipstream {
@@ -75,6 +76,16 @@ class Coordinator {
     State state = State::kWait;
     WorkLedger::Unit unit;
     uint32_t stage = 0;
+
+    /// The policy of `stage`, and the newest stage up to it that did not begin at once: gradients
+    /// of weights from that one on count.
+    PolicyKind policy = PolicyKind::kSoftsync;
+    uint32_t since_stage = 0;
+  };
+
+  /// When a change takes effect: at once, or once an epoch is done.
+  struct ChangeEffect {
+    std::optional<uint32_t> after_epoch;
   };
 
   /// The servers and workers that the run cannot go on without.
@@ -139,6 +150,13 @@ class Coordinator {
   /// work has ended; OUT_OF_RANGE once the run has finished, ABORTED if it has failed.
   absl::Status OnEndTraining(EndReason reason, absl::Time now);
 
+  /// Changes policy or learning rate for the rest of the run: at once, or at the end of the present
+  /// epoch where work comes in rounds. Has no effect if the run has both already.
+  /// FAILED_PRECONDITION if the change cannot be made at this point of the run, or at no point of
+  /// it; OUT_OF_RANGE once the run has finished, ABORTED if it has failed; RESOURCE_EXHAUSTED if it
+  /// was changed too often. REQUIRES: `change` is of the run's settings, and fits their other keys.
+  absl::StatusOr<ChangeEffect> OnChange(const RunChange& change, absl::Time now);
+
   /// Takes the report of a reader, who need not be a member. Returns its number.
   absl::StatusOr<uint64_t> OnReader(const ReaderReport& report, absl::Time now);
 
@@ -180,8 +198,10 @@ class Coordinator {
   // For status.
   Phase phase() const { return phase_; }
 
-  /// The place of the policy in force in RunSpec::stages().
+  /// The run's stages, and the place of the one that it is in.
+  const std::vector<RunStage>& stages() const { return stages_; }
   uint32_t stage() const { return stage_; }
+  const RunStage& present() const { return stages_[stage_]; }
   const std::string& failure() const { return failure_; }
 
   /// Why training ended. Empty while it goes on, and if the run failed before its end.
@@ -226,6 +246,7 @@ class Coordinator {
     return stages_[stage_].consistency.traits().work == PolicyTraits::Work::kRounds;
   }
   void EnterStage(uint32_t stage, absl::Time now);
+  absl::Status RefuseChange(const RunChange& change) const;
   void MakeLedger();
   bool WorkIsDone();
   void EndWorkIfDue(absl::Time now);
@@ -250,7 +271,6 @@ class Coordinator {
 
   // Constant after construction.
   const uint64_t run_;
-  const std::vector<PolicyStage> stages_;
   const uint32_t workers_to_start_;
   const uint32_t batch_size_;
   const WorkLedger::Pushes pushes_;
@@ -274,10 +294,15 @@ class Coordinator {
   // Set if workers take local steps by their speed.
   std::optional<WorkerSpeeds> speeds_;
 
+  // The stages of the run, and whether a change has made others of them than the settings have.
+  std::vector<RunStage> stages_;
+  bool has_changed_ = false;
   uint32_t stage_ = 0;
 
-  // Set once every server knows that the stage has begun; workers may work in it from then on.
+  // Set once every server knows that the stage has begun; workers are sent to it from then on.
+  // Until then there is no work, unless all stages that some server does not know of began at once.
   bool stage_is_open_ = true;
+  bool holds_work_ = false;
 
   Phase phase_ = Phase::kWaitingForServers;
   std::string failure_;

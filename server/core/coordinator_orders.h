@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
@@ -11,6 +12,7 @@
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "server/core/reader_pace.h"
+#include "server/core/run_stages.h"
 
 namespace slipstream {
 
@@ -34,8 +36,11 @@ struct ServerOrders {
   uint64_t number = 0;
   uint64_t run = 0;
 
-  /// The place, from 0, in the sequence of policies that the run goes through. Phases begin anew
-  /// with kTraining when it rises.
+  /// The run's stages, if a change has made others of them than the settings have; else empty.
+  std::vector<RunStage> stages;
+
+  /// The place, from 0, in the run's stages. Phases begin anew with kTraining when it rises to a
+  /// stage that does not begin at once.
   uint32_t stage = 0;
   Phase phase = Phase::kWaitingForServers;
 

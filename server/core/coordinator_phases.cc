@@ -37,6 +37,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
   }
   if (!stage_is_open_ && servers_.AllSeen(stage_orders_)) {
     stage_is_open_ = true;
+    holds_work_ = false;
     ++changes_;
   }
   switch (phase_) {
@@ -145,16 +146,23 @@ uint64_t Coordinator::StageEnd(uint32_t stage) const {
 
 void Coordinator::EnterStage(uint32_t stage, absl::Time now) {
   PS_CHECK(stage < stages_.size());
+  const bool is_same_policy = stages_[stage].consistency == present().consistency;
   stage_ = stage;
   stage_is_open_ = false;
-  rounds_done_ = false;
+  if (!present().begins_at_once) {
+    holds_work_ = true;
+    rounds_done_ = false;
+    phase_ = Phase::kTraining;
+    phase_since_ = now;
+  }
   MakeLedger();
-  AddNote(false, "another policy takes over",
-          {{"policy", RowOf(stages_[stage].consistency.policy).name}, {"steps", batches_done()}});
-  phase_ = Phase::kTraining;
-  phase_since_ = now;
+  AddNote(false, is_same_policy ? "another learning rate takes over" : "another policy takes over",
+          {{"policy", RowOf(present().consistency.policy).name},
+           {"learning_rate", present().learning_rate},
+           {"steps", batches_done()}});
   PublishOrders(now);
-  phase_orders_ = stage_orders_ = orders_.number;
+  stage_orders_ = orders_.number;
+  if (!present().begins_at_once) phase_orders_ = stage_orders_;
 }
 
 void Coordinator::MakeLedger() {
@@ -171,6 +179,14 @@ bool Coordinator::WorkIsDone() {
   // A report from before the stage tells that the shard had drained for the last one.
   const ServerReport& first = servers_.servers()[0]->report;
   rounds_done_ = works_in_rounds() && first.drained && first.orders_seen >= phase_orders_;
+  if (rounds_done_) {
+    // A change may have come to shard 0 when it was beyond the epoch that the stage was to end
+    // with.
+    const uint64_t per_epoch = orders_.model->batches_per_epoch;
+    const uint64_t epochs = (first.batches_of_rounds + per_epoch - 1) / per_epoch;
+    stages_[stage_].until_epoch =
+        std::max(stages_[stage_].until_epoch, static_cast<uint32_t>(epochs));
+  }
   return rounds_done_ || (!works_in_rounds() && ledger_->AllDone());
 }
 
@@ -273,13 +289,16 @@ void Coordinator::PublishOrders(absl::Time now) {
   const std::optional<Initialization::Grant>& grant = initialization_.grant();
   const uint64_t number = grant.has_value() ? grant->number : 0;
   const bool ends_work = works_in_rounds() && ends_early_;
-  if (orders.stage == stage_ && orders.phase == phase_ &&
+  static const std::vector<RunStage> kOfSettings;
+  const std::vector<RunStage>& stages = has_changed_ ? stages_ : kOfSettings;
+  if (orders.stages == stages && orders.stage == stage_ && orders.phase == phase_ &&
       orders.view.number == membership_.view().number && orders.grant == number &&
       orders.may_exit == may_exit && orders.ends_work == ends_work &&
       orders.awaited_readers == awaited) {
     return;
   }
 
+  orders.stages = stages;
   orders.stage = stage_;
   orders.phase = phase_;
   orders.failure = failure_;

@@ -56,8 +56,7 @@ class WorkLedger {
   /// where an epoch begins.
   void BeginAt(uint64_t begin);
 
-  /// Goes on to hand out mini-batches, up to `end`. REQUIRES: all before were done, and `end` is
-  /// not below the end so far.
+  /// Goes on to hand out mini-batches, up to `end`. REQUIRES: `end` is not below the end so far.
   void ExtendTo(uint64_t end);
 
   /// The most units that a worker holds. A unit may be as small as one push, so a worker holds a

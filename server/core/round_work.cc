@@ -48,4 +48,9 @@ void RoundWorkPlan::Close() {
   end_ = std::min(end_, next_batch_);
 }
 
+void RoundWorkPlan::EndBy(uint64_t end, uint64_t per_epoch) {
+  const uint64_t epochs_begun = (next_batch_ + per_epoch - 1) / per_epoch;
+  end_ = std::min(end_, std::max(end, epochs_begun * per_epoch));
+}
+
 }  // namespace slipstream

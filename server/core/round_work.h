@@ -43,6 +43,10 @@ class RoundWorkPlan {
   /// Makes the open round the last one with work if its members are fixed; else no work is left.
   void Close();
 
+  /// Lets the work end before `end` already, or, if mini-batches from there on have been named,
+  /// with the epoch of the last one named. REQUIRES: per_epoch > 0.
+  void EndBy(uint64_t end, uint64_t per_epoch);
+
   /// The number of mini-batches done in the rounds before the open one, and of those before
   /// `begin`.
   uint64_t batches_done() const { return batches_done_; }

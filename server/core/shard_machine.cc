@@ -9,26 +9,13 @@
 
 namespace slipstream {
 
-namespace {
-
-bool SomePolicyWaitsForMembers(const ShardMachine::Options& options) {
-  bool waits = options.consistency.traits().waits_for_members;
-  for (const ShardMachine::Options::Stage& stage : options.later) {
-    waits = waits || stage.consistency.traits().waits_for_members;
-  }
-  return waits;
-}
-
-}  // namespace
-
 ShardMachine::ShardMachine(const Options& options)
     : options_(options),
-      guard_(options.consistency.max_staleness),
+      guard_(options.stages.front().consistency.max_staleness),
       rule_(RowOf(options.optimizer.kind)),
       scaling_(RowOf(options.optimizer.staleness_scaling)),
-      takes_excuses_(SomePolicyWaitsForMembers(options)),
-      stage_(options.StageOf(0)),
-      traits_(options.consistency.traits()),
+      stage_(options.stages.front()),
+      traits_(stage_.consistency.traits()),
       state_{.round = NewRound()} {
   AdoptStage();
 }
@@ -46,50 +33,62 @@ void ShardMachine::SetPlan(const ShardPlan& plan) {
 }
 
 void ShardMachine::AdoptStage() {
-  stage_ = options_.StageOf(state_.stage);
+  stage_ = stages()[state_.stage];
   traits_ = stage_.consistency.traits();
+  takes_excuses_ = std::ranges::any_of(
+      stages(), [](const RunStage& stage) { return stage.consistency.traits().waits_for_members; });
   policy_ = MakePolicy(stage_.consistency);
-  compensation_ = MakeCompensation(stage_.optimizer);
+  compensation_ = MakeCompensation(options_.optimizer);
   learning_rate_.reset();
   if (!has_plan()) return;
-  learning_rate_.emplace(stage_.optimizer.learning_rate, stage_.optimizer.schedule,
+  learning_rate_.emplace(stage_.learning_rate, options_.optimizer.schedule,
                          LearningRate::Extent{state_.plan->examples_per_epoch, options_.epochs});
 }
 
 void ShardMachine::MakeWork() {
   state_.work.reset();
   if (!works_in_rounds() || !is_first()) return;
-  const auto end_of = [this](uint32_t number) {
-    const Options::Stage stage = options_.StageOf(number);
-    return PolicyStage{stage.consistency, stage.until_epoch}.BatchesEnd(
-        state_.plan->batches_per_epoch, state_.plan->batches_total);
-  };
-  const uint64_t begin = state_.stage == 0 ? 0 : end_of(state_.stage - 1);
-  state_.work.emplace(end_of(state_.stage), options_.quantum, begin);
+  const uint64_t begin = state_.stage == 0 ? 0 : EndOfStage(state_.stage - 1);
+  state_.work.emplace(EndOfStage(state_.stage), options_.quantum, begin);
 }
 
-ShardOutput ShardMachine::OnStage(uint32_t stage) {
-  ShardOutput output;
+void ShardMachine::OnStages(const std::vector<RunStage>& stages) {
+  std::vector<RunStage> guarded = stages;
+  for (RunStage& stage : guarded) stage.consistency.max_staleness = guard_.spec();
+  if (guarded.size() <= state_.stage || guarded == state_.stages) return;
+  state_.stages = std::move(guarded);
+  AdoptStage();
+  if (!state_.work.has_value()) return;
+  state_.work->EndBy(EndOfStage(state_.stage), state_.plan->batches_per_epoch);
+}
+
+void ShardMachine::OnStage(uint32_t stage) {
   // A shard that takes the place of one that is gone may learn of a later stage and of the run's
   // failure at once, and have no plan.
-  const bool is_known = stage <= options_.later.size() && has_plan();
-  if (stage <= state_.stage || !is_known) return output;
-  // The coordinator moves on when every shard has drained, so no gradient waits in a round.
-  PS_CHECK(round().contributions() == 0);
-  state_.stage = stage;
-  state_.stage_begin = decided();
-  state_.phase = Phase::kTraining;
+  if (stage >= stages().size() || !has_plan()) return;
+  while (state_.stage < stage) EnterNextStage();
+}
+
+void ShardMachine::EnterNextStage() {
+  const ConsistencySpec before = stage_.consistency;
+  ++state_.stage;
   AdoptStage();
-  MakeWork();
-  state_.round = NewRound();
-  state_.round_was_held_back = false;
-  state_.draft.reset();
-  // Nobody is at work between two stages; whoever has work in this one says so. All continue at one
-  // clock: where no pace was kept, their clocks have come apart.
+  if (!stage_.begins_at_once) {
+    // The coordinator moves on when every shard has drained, so no gradient waits in a round.
+    PS_CHECK(round().contributions() == 0);
+    state_.stage_begin = decided();
+    state_.phase = Phase::kTraining;
+    MakeWork();
+    state_.round = NewRound();
+    state_.round_was_held_back = false;
+    state_.draft.reset();
+  }
+  if (stage_.begins_at_once && stage_.consistency == before) return;
+  // Whoever has work in this stage says so by its next call; until then nobody waits for its clock.
+  // All continue at one clock: where no pace was kept, their clocks have come apart.
   if (traits_.keeps_pace) state_.pace = std::max(state_.pace, members().NewestClock());
   state_.members.RestAll();
   state_.slowest.reset();
-  return output;
 }
 
 ShardOutput ShardMachine::OnView(const View& view) {
@@ -161,8 +160,7 @@ uint32_t ShardMachine::round_size() const {
 }
 
 double ShardMachine::current_learning_rate() const {
-  return learning_rate_.has_value() ? learning_rate_->At(examples_applied())
-                                    : stage_.optimizer.learning_rate;
+  return learning_rate_.has_value() ? learning_rate_->At(examples_applied()) : stage_.learning_rate;
 }
 
 bool ShardMachine::is_drained() const {

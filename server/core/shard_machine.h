@@ -24,6 +24,8 @@
 #include "common/run/policy_rows.h"
 #include "common/run/run_spec.h"
 #include "server/core/coordinator_orders.h"
+#include "server/core/run_stages.h"
+#include "server/core/shard_machine_options.h"
 #include "server/core/shard_output.h"
 #include "server/core/shard_state.h"
 
@@ -54,72 +56,7 @@ class ShardMachine {
   /// not members together.
   static constexpr size_t kReaderVersionsMax = 2;
 
-  struct Options {
-    /// Shard 0 is the first shard of a run. Where work comes in rounds, it names the mini-batches
-    /// and so knows when the run ends; the other shards learn the last version from the
-    /// coordinator. Under a guard that blocks, only shard 0 lets workers wait: two workers that
-    /// waited at two shards, each for the other's gradient, would wait for ever.
-    ShardId shard{};
-
-    /// The policy, and the optimizer as it is under that policy, up to the end of `until_epoch`;
-    /// then those of `later`, one after another. The orders say which of these stages the run is
-    /// in.
-    ConsistencySpec consistency;
-    OptimizerSpec optimizer;
-    uint32_t until_epoch = kEpochsMax;
-    struct Stage {
-      ConsistencySpec consistency;
-      OptimizerSpec optimizer;
-      uint32_t until_epoch = kEpochsMax;
-    };
-    std::vector<Stage> later;
-
-    /// REQUIRES: number ≤ later.size().
-    Stage StageOf(uint32_t number) const {
-      return number == 0 ? Stage{consistency, optimizer, until_epoch} : later.at(number - 1);
-    }
-
-    /// The kind of values that workers push, and how many mini-batches one push stands for.
-    PushKind pushes = PushKind::kGradient;
-    uint64_t quantum = 1;
-
-    /// Set if a round's gradients are added up, instead of their mean being taken.
-    bool sums_pushes = false;
-
-    /// The most examples of one mini-batch.
-    uint32_t batch_size = 65'536;
-    uint32_t epochs = 1;
-
-    /// How many gradients a worker may have in flight.
-    uint32_t gradients_in_flight = 1;
-
-    /// The most payload bytes of pushes that arrive or are held; further pushes are answered
-    /// RETRY_LATER. 0: as many as the members may have in flight. A push that a round waits for has
-    /// memory beyond that: as much as a push of each member and one for each that the round holds.
-    /// Within the bound no member may have more pushes arriving than its gradients in flight, or a
-    /// member that begins many and ends none would keep the others out. A member that is waited for
-    /// may have one more, as a broken connection may be noticed later than it is replaced.
-    size_t push_bytes_max = 0;
-
-    /// The most calls that may wait for a version; further pulls are refused.
-    size_t parked_max = 16'384;
-
-    /// The number of newest published versions that are kept for readers. At least 1.
-    uint32_t versions_kept = 1;
-
-    /// How many pulls readers who are not members may have under way, all together. Besides, they
-    /// read at most versions_kept + 1 versions at a time, and at most kReaderVersionsMax of those
-    /// that are not kept: further pulls wait, or the reader of the oldest version has lagged. A
-    /// member may have one pull. So the number of versions that readers hold is bounded, but for
-    /// the moment that it takes to end a pull that has lagged, and updates never wait.
-    uint32_t reader_pulls_max = 256;
-
-    /// How many of `parked_max` the waiting pulls of such readers may take, and those of one
-    /// member. A member may have more than it needs, as a broken connection may be noticed later
-    /// than it is replaced.
-    size_t parked_readers_max = 256;
-    size_t parked_of_member_max = 16;
-  };
+  using Options = ShardMachineOptions;
 
   static Reader ReaderOf(const PullRequest& request);
 
@@ -152,10 +89,17 @@ class ShardMachine {
   void SetPlan(const ShardPlan& plan);
   ShardOutput OnView(const View& view);
 
-  /// Goes on to a later stage of the run: to its policy, and its part of the mini-batches. Has no
-  /// effect if the stage has been reached, if there is no such stage, or without a plan. REQUIRES:
-  /// no gradient in the open round.
-  ShardOutput OnStage(uint32_t stage);
+  /// Takes the stages of the run from now on, with those that a change has added. Empty: they are
+  /// those of the options. Where work comes in rounds, the present stage may end earlier than
+  /// before, but with an epoch of which no mini-batch was handed out.
+  void OnStages(const std::vector<RunStage>& stages);
+
+  /// Goes on to a later stage of the run: to its policy and rate, and its part of the mini-batches.
+  /// Has no effect if the stage has been reached, if there is no such stage, or without a plan.
+  /// Gradients in the open round stay there; OnPhase, which has to follow, closes the round if the
+  /// new policy finds that it lacks nothing. REQUIRES: no gradient is in the open round, unless the
+  /// stage begins at once.
+  void OnStage(uint32_t stage);
 
   /// `drain_version`: the version that ends the run, in kDraining where work comes in rounds.
   ShardOutput OnPhase(Phase phase, Version drain_version);
@@ -234,6 +178,7 @@ class ShardMachine {
   Version decided() const { return state_.decided; }
   Version published() const { return state_.published; }
   Phase phase() const { return state_.phase; }
+  uint32_t stage() const { return state_.stage; }
   const View& view() const { return state_.members.view(); }
   const LagTracker& lag() const { return state_.lag; }
   const Round& round() const { return state_.round; }
@@ -384,8 +329,20 @@ class ShardMachine {
   void NoteBatch(const PushHeader& header);
   void NotePace(const PushHeader& header);
 
-  /// Makes what depends on the stage and, if there is one, on the plan.
+  const std::vector<RunStage>& stages() const {
+    return state_.stages.empty() ? options_.stages : state_.stages;
+  }
+
+  /// Returns the first mini-batch beyond the stage.
+  uint64_t EndOfStage(uint32_t stage) const {
+    return stages()[stage].BatchesEnd(state_.plan->batches_per_epoch, state_.plan->batches_total);
+  }
+
+  /// Makes what depends on the stages, on which of them it is and, if there is one, on the plan.
   void AdoptStage();
+
+  /// Takes the step from a stage to the next.
+  void EnterNextStage();
 
   /// Makes the plan of the mini-batches that this shard names in the stage, if it names any.
   void MakeWork();
@@ -470,13 +427,13 @@ class ShardMachine {
   const RuleRow& rule_;
   const ScalingRow& scaling_;
 
+  // Derived from the stages and from which of them it is; the learning rate, also from the plan.
+  RunStage stage_;
+  PolicyTraits traits_;
+
   // Set if some policy of the run waits for members. An excuse, or its repetition, may come when
   // the stage that it was made in has ended.
-  const bool takes_excuses_;
-
-  // Derived from the options and the stage; the learning rate, also from the plan.
-  Options::Stage stage_;
-  PolicyTraits traits_;
+  bool takes_excuses_ = false;
   std::unique_ptr<const Policy> policy_;
   std::unique_ptr<const StalenessCompensation> compensation_;
   std::optional<LearningRate> learning_rate_;

@@ -1,23 +1,13 @@
 #include "server/core/shard_options.h"
 
-#include <utility>
-#include <vector>
+#include "server/core/run_stages.h"
 
 namespace slipstream {
 
 ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
-  std::vector<ShardMachine::Options::Stage> stages;
-  for (const PolicyStage& stage : run.stages()) {
-    stages.push_back(
-        {stage.consistency, run.server_optimizer(stage.consistency), stage.until_epoch});
-  }
-  const ShardMachine::Options::Stage first = stages.front();
-  stages.erase(stages.begin());
   return {.shard = shard,
-          .consistency = first.consistency,
-          .optimizer = first.optimizer,
-          .until_epoch = first.until_epoch,
-          .later = std::move(stages),
+          .stages = StagesOf(run),
+          .optimizer = run.server_optimizer(),
           .pushes = RowOf(run.worker.algorithm).pushes,
           .quantum = run.worker.quantum(),
           .sums_pushes = RowOf(run.worker.algorithm).sums_pushes,

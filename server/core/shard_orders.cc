@@ -42,7 +42,8 @@ ShardOutput ShardMachine::OnOrders(const ServerOrders& orders) {
   state_.orders = orders.number;
   state_.grant = orders.grant;
   state_.initializer = orders.initializer;
-  Append(OnStage(orders.stage), output);
+  OnStages(orders.stages);
+  OnStage(orders.stage);
   Append(OnView(orders.view), output);
   Append(OnPhase(orders.phase, orders.drain_version), output);
   if (orders.ends_work) Append(OnWorkEnds(), output);

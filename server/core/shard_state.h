@@ -17,6 +17,7 @@
 #include "server/core/reader_pace.h"
 #include "server/core/round.h"
 #include "server/core/round_work.h"
+#include "server/core/run_stages.h"
 #include "server/core/shard_output.h"
 #include "server/core/unknown_members.h"
 
@@ -97,9 +98,14 @@ struct ShardState {
   // From the coordinator's orders.
   uint64_t orders = 0;  // The number of the newest orders.
 
-  /// The place in the run's sequence of policies, and the version that the stage began with. A
-  /// gradient of an older version is of an earlier stage, which ended without it.
+  /// The run's stages as the orders have them; empty if they are those of the options.
+  std::vector<RunStage> stages;
+
+  /// The place in them.
   uint32_t stage = 0;
+
+  /// The version with which the newest stage began that did not begin at once. A gradient of an
+  /// older version is of an earlier stage, which ended without it.
   Version stage_begin{};
   Phase phase = Phase::kWaitingForServers;
   Version drain_version{};

@@ -34,6 +34,7 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/Report", kWorker},
     {"/slipstream.v1.Coordinator/Leave", kWorker},
     {"/slipstream.v1.Coordinator/EndTraining", kOperator},
+    {"/slipstream.v1.Coordinator/ChangeRun", kOperator},
     {"/slipstream.v1.Coordinator/Follow", kWorker | kOperator | kReader},
     {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
     {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},

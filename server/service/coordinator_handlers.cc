@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/utf8.h"
 #include "common/wire/control_wire.h"
@@ -18,9 +19,9 @@
 namespace slipstream {
 namespace {
 
-// The most bytes of a difference in a message: it quotes what a stranger may have sent, and is
+// The most bytes of an explanation in a message: it quotes what a stranger may have sent, and is
 // kept, logged and sent back in a header.
-constexpr size_t kDifferenceBytesMax = 1024;
+constexpr size_t kExplanationBytesMax = 1024;
 
 }  // namespace
 
@@ -30,7 +31,7 @@ absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& requ
   if (difference.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("the settings of shard " + std::to_string(request.shard()) +
                                     "'s server differ from the coordinator's: " +
-                                    std::string(CutUtf8(difference, kDifferenceBytesMax)));
+                                    std::string(CutUtf8(difference, kExplanationBytesMax)));
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerContext* context,
@@ -247,6 +248,32 @@ grpc::ServerUnaryReactor* CoordinatorService::EndTraining(grpc::CallbackServerCo
     const absl::Status ended = coordinator_.OnEndTraining(EndReason::kInterrupted, now);
     if (ended.ok()) caller.Audit("ended training", "the weights that there are become the final");
     return ended;
+  };
+  return Serve(context, {}, event);
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::ChangeRun(grpc::CallbackServerContext* context,
+                                                        const v1::ChangeRunRequest* request,
+                                                        v1::ChangeRunReply* reply) {
+  const std::vector<std::string> changes(request->settings().begin(), request->settings().end());
+  const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    caller.IsGuest();
+    RunSpec present = settings_;
+    present.policies_before.clear();
+    present.consistency = coordinator_.present().consistency;
+    const absl::StatusOr<RunChange> change = options_.read_change(present, changes);
+    if (!change.ok()) {
+      const std::string reason(change.status().message());
+      return absl::Status(change.status().code(),
+                          std::string(CutUtf8(reason, kExplanationBytesMax)));
+    }
+    const absl::StatusOr<Coordinator::ChangeEffect> effect = coordinator_.OnChange(*change, now);
+    if (!effect.ok()) return effect.status();
+    settings_.optimizer = change->settings.optimizer;
+    settings_.worker = change->settings.worker;
+    if (effect->after_epoch.has_value()) reply->set_after_epoch(*effect->after_epoch);
+    caller.Audit("changed the run", fmt::format("{}", fmt::join(changes, " ")));
+    return absl::OkStatus();
   };
   return Serve(context, {}, event);
 }

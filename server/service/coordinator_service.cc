@@ -48,6 +48,7 @@ CoordinatorService::CoordinatorService(Options options)
     : options_(std::move(options)),
       watchers_([this] { return Status(); }),
       coordinator_(options_.run, options_.spec, options_.now()),
+      settings_(options_.spec),
       timer_([this] { RunTimer(); }) {}
 
 CoordinatorService::~CoordinatorService() {
@@ -212,6 +213,7 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
   StatusFacts facts;
   facts.run = options_.run;
   facts.phase = coordinator_.phase();
+  facts.stages = coordinator_.stages();
   facts.stage = coordinator_.stage();
   facts.failure = coordinator_.failure();
   if (const std::optional<EndReason> reason = coordinator_.end_reason()) {

@@ -13,9 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
+#include "common/run/run_change.h"
 #include "common/run/run_spec.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
@@ -65,6 +67,11 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
     /// Names the key in which another server's settings differ; empty if they do not.
     std::function<std::string(const std::string& theirs)> settings_difference;
+
+    /// Reads a change, as `key=value`, of a run with these settings.
+    std::function<absl::StatusOr<RunChange>(const RunSpec& run,
+                                            const std::vector<std::string>& changes)>
+        read_change;
 
     /// The clock, which must not go back.
     std::function<absl::Time()> now;
@@ -116,6 +123,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   grpc::ServerUnaryReactor* EndTraining(grpc::CallbackServerContext* context,
                                         const v1::EndTrainingRequest* request,
                                         v1::EndTrainingReply* reply) override;
+  grpc::ServerUnaryReactor* ChangeRun(grpc::CallbackServerContext* context,
+                                      const v1::ChangeRunRequest* request,
+                                      v1::ChangeRunReply* reply) override;
   grpc::ServerUnaryReactor* Follow(grpc::CallbackServerContext* context,
                                    const v1::FollowRequest* request,
                                    v1::FollowReply* reply) override;
@@ -179,6 +189,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   Mutex mutex_;
   Coordinator coordinator_ ABSL_GUARDED_BY(mutex_);
+
+  // The settings of the run with all changes to it.
+  RunSpec settings_ ABSL_GUARDED_BY(mutex_);
 
   // The parked calls by age. A call stays in here until a thread takes it out to finish it.
   std::map<uint64_t, ParkedCall> parked_ ABSL_GUARDED_BY(mutex_);

@@ -1,7 +1,9 @@
 #include "server/service/coordinator_wire.h"
 
 #include <optional>
+#include <string>
 
+#include "common/run/policy_rows.h"
 #include "common/wire/control_wire.h"
 
 namespace slipstream {
@@ -117,6 +119,10 @@ v1::GetWorkReply ToWire(const Coordinator::Work& work) {
       break;
   }
   wire.set_stage(work.stage);
+  if (work.state == Coordinator::Work::State::kStage) {
+    wire.set_policy(std::string(RowOf(work.policy).name));
+    wire.set_since_stage(work.since_stage);
+  }
   wire.set_unit(work.unit.number);
   wire.set_first_batch(work.unit.first);
   wire.set_batches(work.unit.batches);

@@ -1,9 +1,11 @@
 #include "server/service/orders_wire.h"
 
 #include <utility>
+#include <vector>
 
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
+#include "server/status/run_stage_wire.h"
 
 namespace slipstream {
 
@@ -27,6 +29,7 @@ v1::SyncServerReply ToWire(const ServerOrders& orders) {
   wire.set_drain_version(Value(orders.drain_version));
   wire.set_ends_work(orders.ends_work);
   wire.set_stage(orders.stage);
+  for (const RunStage& stage : orders.stages) *wire.add_stages() = ToWire(stage);
   for (const auto& [instance, lag_max] : orders.awaited_readers) {
     v1::AwaitedReader& reader = *wire.add_awaited_readers();
     reader.set_instance(instance);
@@ -63,6 +66,9 @@ absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire) {
   orders.failure = wire.failure();
   orders.drain_version = Version{wire.drain_version()};
   orders.ends_work = wire.ends_work();
+  absl::StatusOr<std::vector<RunStage>> stages = FromWire(wire.stages());
+  if (!stages.ok()) return stages.status();
+  orders.stages = *std::move(stages);
   orders.stage = wire.stage();
   for (const v1::AwaitedReader& reader : wire.awaited_readers()) {
     orders.awaited_readers[reader.instance()] = reader.lag_max();

@@ -262,7 +262,9 @@ void ShardEngine::NotePush(const PushRecord& record) {
   } else {
     step_times_.OnGradient(worker, header.base, options_.now());
   }
-  if (push_log_ != nullptr) push_log_->Add(absl::Now(), header, record.reply);
+  if (push_log_ != nullptr) {
+    push_log_->Add(absl::Now(), header, record.reply, shard_.machine().stage());
+  }
 }
 
 std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries,

@@ -9,6 +9,7 @@
 #include "proto/types.pb.h"
 #include "server/core/histogram.h"
 #include "server/core/lag_tracker.h"
+#include "server/status/run_stage_wire.h"
 #include "server/status/shard_lines.h"
 #include "server/status/status_waits.h"
 
@@ -233,15 +234,12 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);
   status.set_ended_by(facts.ended_by);
-  const ConsistencySpec consistency = spec.StageOf(facts.stage).consistency;
-  const PolicyRow& policy = RowOf(consistency.policy);
-  status.set_policy(std::string(policy.name));
-  for (const auto& [key, value] : ParametersOf(policy, consistency.parameters)) {
-    v1::PolicyParameter& parameter = *status.add_policy_parameters();
-    parameter.set_key(std::string(key));
-    parameter.set_value(value);
-  }
-  status.set_round_size(consistency.round_size(spec.cluster.workers));
+  for (const RunStage& stage : facts.stages) *status.add_stages() = ToWire(stage);
+  status.set_stage(facts.stage);
+  const v1::RunStage& present = status.stages(static_cast<int>(facts.stage));
+  status.set_policy(present.policy());
+  *status.mutable_policy_parameters() = present.parameters();
+  status.set_round_size(facts.stages[facts.stage].consistency.round_size(spec.cluster.workers));
   status.set_epochs_total(spec.training.epochs);
   status.set_seconds_max(spec.training.max_seconds);
   status.set_batches_total(facts.batches_total);

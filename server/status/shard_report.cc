@@ -87,6 +87,7 @@ v1::ShardStatus DescribeShard(const ShardMachine& machine) {
   v1::ShardStatus status;
   status.set_version(Value(machine.published()));
   status.set_view(Value(machine.view().number));
+  status.set_stage(machine.stage());
   status.set_learning_rate(machine.current_learning_rate());
   status.set_effective_learning_rate(machine.effective_learning_rate());
   status.set_examples_applied(machine.examples_applied());

@@ -16,13 +16,17 @@
 #include "server/core/coordinator.h"
 #include "server/core/coordinator_evaluations.h"
 #include "server/core/coordinator_membership.h"
+#include "server/core/run_stages.h"
 
 namespace slipstream {
 
 /// The facts of one moment from which GetStatus is made.
 struct StatusFacts {
   uint64_t run = 0;
-  uint32_t stage = 0;  // The place of the policy in force in RunSpec::stages().
+
+  /// The run's stages, at least one, and the place of the one that it is in.
+  std::vector<RunStage> stages = {RunStage()};
+  uint32_t stage = 0;
   Phase phase = Phase::kWaitingForServers;
   std::string failure;
 

@@ -50,18 +50,20 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
   if (ftruncate(opened.get(), 0) != 0 && errno != EINVAL) return CannotCreate(path);
   PushLog log(path, std::move(opened));
   log.appended_ =
-      "time,worker,incarnation,sequence,batch,examples,base,version,staleness,outcome,loss\n";
+      "time,worker,incarnation,sequence,batch,examples,base,version,staleness,outcome,loss,stage\n";
   if (absl::Status flushed = log.Flush(); !flushed.ok()) return flushed;
   return log;
 }
 
-void PushLog::Append(absl::Time decided, const PushHeader& header, const PushReply& reply) {
+void PushLog::Append(absl::Time decided, const PushHeader& header, const PushReply& reply,
+                     uint32_t stage) {
   const std::string loss = header.seal.loss ? fmt::format("{:.6g}", *header.seal.loss) : "";
-  appended_ += fmt::format(
-      "{:.6f},{},{},{},{},{},{},{},{},{},{}\n", absl::ToDoubleSeconds(decided - absl::UnixEpoch()),
-      Value(header.identity.worker), Value(header.identity.incarnation), Value(header.sequence),
-      Text(header.batches), header.examples, Value(header.base), Value(reply.version),
-      reply.staleness, Name(reply.outcome), loss);
+  appended_ +=
+      fmt::format("{:.6f},{},{},{},{},{},{},{},{},{},{},{}\n",
+                  absl::ToDoubleSeconds(decided - absl::UnixEpoch()), Value(header.identity.worker),
+                  Value(header.identity.incarnation), Value(header.sequence), Text(header.batches),
+                  header.examples, Value(header.base), Value(reply.version), reply.staleness,
+                  Name(reply.outcome), loss, stage);
 }
 
 absl::Status PushLog::Flush() {

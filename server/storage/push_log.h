@@ -29,8 +29,8 @@ class PushLog {
   static absl::StatusOr<PushLog> Create(const std::string& path);
 
   /// Adds a line, which Flush will write, for a push. `decided` is the time of the shard's
-  /// decision.
-  void Append(absl::Time decided, const PushHeader& header, const PushReply& reply);
+  /// decision, and `stage` the stage of the run that the shard was in.
+  void Append(absl::Time decided, const PushHeader& header, const PushReply& reply, uint32_t stage);
 
   /// Hands the appended lines to the operating system. Fails, for instance if the disk is full, and
   /// names the path, the number of pushes in the file and the cause. After a failure the file ends

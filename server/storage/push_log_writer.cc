@@ -39,12 +39,13 @@ PushLogWriter::~PushLogWriter() {
   }
 }
 
-void PushLogWriter::Add(absl::Time decided, const PushHeader& header, const PushReply& reply) {
+void PushLogWriter::Add(absl::Time decided, const PushHeader& header, const PushReply& reply,
+                        uint32_t stage) {
   {
     MutexLock lock(state_->mutex);
     if (!state_->failure.empty()) return;
     if (state_->lines.size() < kLinesMax) {
-      state_->lines.push_back({decided, header, reply});
+      state_->lines.push_back({decided, header, reply, stage});
       state_->changed.NotifyAll();
       return;
     }
@@ -100,7 +101,8 @@ void PushLogWriter::Run(State& state) {
       }
       state.writes_since = std::chrono::steady_clock::now();
     }
-    for (const Line& line : lines) state.file.Append(line.decided, line.header, line.reply);
+    for (const Line& line : lines)
+      state.file.Append(line.decided, line.header, line.reply, line.stage);
     const absl::Status flushed = state.file.Flush();
     if (!flushed.ok()) NoteEnd(state, std::string(flushed.message()));
     MutexLock lock(state.mutex);

@@ -39,8 +39,8 @@ class PushLogWriter {
 
   static constexpr absl::Duration kEndTime = absl::Seconds(5);
 
-  /// Adds the line of a push. `decided` is the time of the shard's decision.
-  void Add(absl::Time decided, const PushHeader& header, const PushReply& reply);
+  /// Adds the line of a push, as PushLog::Append does.
+  void Add(absl::Time decided, const PushHeader& header, const PushReply& reply, uint32_t stage);
 
   /// Returns where and why the log has ended early, as PushLogEnd does; empty if it has not. Ends
   /// the log if a write has taken longer than `kEndTime`.
@@ -58,6 +58,7 @@ class PushLogWriter {
     absl::Time decided;
     PushHeader header;
     PushReply reply;
+    uint32_t stage = 0;
   };
 
   /// Shared with the thread, which may outlive the writer.

@@ -94,7 +94,7 @@ class Driver {
     return PrepareModel();
   }
 
-  absl::Status Pull() { return reader_->Read(0, weights_.span()).status(); }
+  absl::Status Pull() { return reader_->Read(weights_.span()).status(); }
 
   /// Without the weights where the run's workers fetch none.
   absl::Status Exchange() {

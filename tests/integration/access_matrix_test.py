@@ -34,6 +34,7 @@ CALLS = {
     "Report": Call(COORDINATOR + "Report", WORKER_3, "wt"),
     "Leave": Call(COORDINATOR + "Leave", WORKER_3, "wt"),
     "EndTraining": Call(COORDINATOR + "EndTraining", b"", "ot"),
+    "ChangeRun": Call(COORDINATOR + "ChangeRun", b"", "ot"),
     "GetStatus": Call(COORDINATOR + "GetStatus", b"", "swovrt"),
     "WatchStatus": Call(COORDINATOR + "WatchStatus", number(1, 100), "swovrt"),
     "GetTransports": Call(SHARD + "GetTransports", WORKER_3, "wt"),

@@ -145,7 +145,7 @@ class Pace {
   }
 
   void OnOrders(const OrdersTaken& orders) {
-    if (orders.stage > stage_) EnterStage(orders.stage);
+    while (stage_ < orders.stage) EnterStage(stage_ + 1);
     is_over_ = is_over_ || orders.phase >= Phase::kDraining;
     std::map<Incarnation, Worker> members;
     for (const Member& member : orders.view.members) {
@@ -170,10 +170,14 @@ class Pace {
     if (found == workers_.end()) return;
     Worker& worker = found->second;
     if (decided.push.sequence != Next(worker.answered)) return;
-    if (is_taken) worker.answered = decided.push.sequence;
+    if (is_taken) {
+      worker.answered = decided.push.sequence;
+      worker.may_go_freely = false;
+    }
     const bool joins = decided.reply.outcome == PushOutcome::kApplied ||
                        decided.reply.outcome == PushOutcome::kBuffered;
-    if (joins && decided.has_values) {
+    // Nobody waits for a gradient that was on its way when a change began.
+    if (joins && decided.has_values && worker.clock_in_pace.has_value()) {
       worker.made[Value(decided.clock)] = decided.reply.version;
     }
     if (is_taken && decided.rests) {
@@ -191,7 +195,7 @@ class Pace {
     const auto found = workers_.find(served.trainer->incarnation);
     if (found == workers_.end() || served.sequence != Next(found->second.answered)) return;
     const Worker& worker = found->second;
-    if (!worker.waits_for.has_value()) return;
+    if (!worker.waits_for.has_value() || worker.may_go_freely) return;
     if (!worker.may_go_on) {
       findings_.Add("shard {}: worker {} goes on at clock {}, and the slowest is at {}", shard_,
                     Value(served.trainer->worker), *worker.waits_for + slack_,
@@ -214,9 +218,14 @@ class Pace {
     std::optional<uint64_t> waits_for;
     bool may_go_on = false;
     Version has_to_see{};
+
+    // Set if a call from before a change may still be answered, which waited for other clocks. It
+    // is not known here which of two calls an answer is for.
+    bool may_go_freely = false;
   };
 
-  /// Nobody is at work when a stage begins, and no call waits. All continue at the highest clock.
+  /// When another policy takes over, nobody counts as at work, and no call waits. All continue at
+  /// the highest clock.
   void EnterStage(uint32_t stage) {
     const ConsistencySpec policy = scenario_.PolicyOf(stage);
     stage_ = stage;
@@ -226,6 +235,7 @@ class Pace {
     for (auto& [incarnation, worker] : workers_) {
       if (keeps_pace_) pace_ = std::max(pace_, worker.clock);
       worker.clock_in_pace.reset();
+      worker.may_go_freely |= !scenario_.changes.empty() && worker.waits_for.has_value();
       worker.waits_for.reset();
     }
   }

@@ -68,14 +68,20 @@ void OnReceived(const WeightsReceived& event, const Published& shard, bool in_pl
   }
 }
 
-/// Checks that the last weights hold each acknowledged gradient once.
+/// Checks that each acknowledged gradient is in the version that its answer named, and that the
+/// last weights hold it once.
 void CheckSums(const Scenario& scenario, const Evidence& evidence, Findings& findings) {
   const auto rate = static_cast<float>(scenario.run.server_optimizer().learning_rate);
   std::vector<std::vector<float>> sums(evidence.weights.size(),
                                        std::vector<float>(Gradients::kSlots));
   for (const auto& [key, push] : evidence.pushes) {
     const bool counts = push.taken.has_value() && push.taken->outcome == PushOutcome::kApplied;
-    if (counts && push.made.slot.has_value()) sums[Value(key.shard)][*push.made.slot] -= rate;
+    if (!counts || !push.made.slot.has_value()) continue;
+    sums[Value(key.shard)][*push.made.slot] -= rate;
+    const auto version = evidence.weights[Value(key.shard)].find(push.taken->version);
+    if (version == evidence.weights[Value(key.shard)].end()) continue;  // Others report it.
+    if ((*version->second)[*push.made.slot] != 0) continue;
+    findings.Add("{}: said to be in version {}, is not", Text(key), Value(version->first));
   }
   for (size_t shard = 0; shard < sums.size(); ++shard) {
     const std::vector<float>& last = *evidence.weights[shard].rbegin()->second;

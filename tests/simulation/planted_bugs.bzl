@@ -45,6 +45,17 @@ PLANTED_BUGS = {
         "{.version = std::max(condition.version, decided())};",
         "{.version = condition.version};",
     )]),
+    # A version of weights that change in place is published once as many gradients were added, whichever.
+    "added_is_not_what_is_counted": ("//server/service:shard.cc", [(
+        "made_early_.emplace(*job.version_,",
+        "made_early_.emplace(Next(machine_.published()),",
+    )]),
+    # A change while the run trains reaches shard 0 alone.
+    "change_on_one_shard": ("//server/core:shard_machine.cc", [(
+        "while (state_.stage < stage) EnterNextStage();",
+        "while (state_.stage < stage && (is_first() || !stages()[state_.stage + 1].begins_at_once))" +
+        "  EnterNextStage();",
+    )]),
     # A cancelled call stays among the calls that wait.
     "forgets_cancellation": ("//server/core:shard_pull.cc", [(
         "return waiting.call == call;",
@@ -88,8 +99,8 @@ PLANTED_BUGS = {
     )]),
     # Another policy takes over on the first shard alone.
     "schedule_applied_on_one_shard_only": ("//server/core:shard_machine.cc", [(
-        "stage_ = options_.StageOf(state_.stage);",
-        "stage_ = options_.StageOf(is_first() ? state_.stage : 0);",
+        "stage_ = stages()[state_.stage];",
+        "stage_ = stages()[is_first() ? state_.stage : 0];",
     )]),
     # Workers whose pushes have unequal numbers of steps send fragments in unequal orders.
     "fragments_in_unequal_orders": ("//worker/core:fragments.cc", [(

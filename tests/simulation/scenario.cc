@@ -34,6 +34,7 @@ constexpr uint64_t kTensorStream = 17;
 constexpr uint64_t kAdaptiveStream = 18;
 constexpr uint64_t kReaderStream = 19;
 constexpr uint64_t kInPlaceStream = 20;
+constexpr uint64_t kChangeStream = 21;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -356,6 +357,30 @@ void DrawStages(Scenario& scenario) {
   }
 }
 
+/// Draws what an operator changes while the run trains; not where each update has to have one
+/// gradient.
+void DrawChanges(Scenario& scenario) {
+  Chance chance(scenario.seed, kChangeStream);
+  const RunSpec& run = scenario.run;
+  if (run.optimizer.staleness_scaling == StalenessScaling::kDelayAdaptive) return;
+  if (run.consistency.traits().in_place) return;
+  if (!run.policies_before.empty() || scenario.HasRounds(0) || !chance.Happens(300)) return;
+  const uint32_t count = chance.Between(1, 4);
+  for (uint32_t i = 0; i < count; ++i) {
+    PolicyChange change = {.at = chance.Time(absl::ZeroDuration(), Estimate(scenario)),
+                           .policy = DrawEarlierPolicy(chance, scenario, /*has_rounds=*/false)};
+    change.policy.max_staleness = scenario.guard();
+    // A change to the policy in force would make no stage.
+    if (change.policy != scenario.PolicyOf(static_cast<uint32_t>(scenario.changes.size()))) {
+      scenario.changes.push_back(change);
+    }
+  }
+  std::vector<absl::Duration> times;
+  for (const PolicyChange& change : scenario.changes) times.push_back(change.at);
+  std::ranges::sort(times);
+  for (size_t i = 0; i < times.size(); ++i) scenario.changes[i].at = times[i];
+}
+
 /// Corrects settings that a run.yaml may not have either, under which rounds would not close.
 void LetRoundsClose(RunSpec& run) {
   StalenessGuardSpec& guard = run.consistency.max_staleness;
@@ -381,7 +406,7 @@ uint32_t Scenario::ExamplesOf(uint64_t batch) const {
 uint32_t Scenario::StageOfBatch(uint64_t batch) const {
   uint32_t stage = 0;
   for (const PolicyStage& one : run.policies_before) {
-    if (batch >= one.BatchesEnd(batches_per_epoch(), batches_total())) ++stage;
+    if (batch >= std::min(batches_total(), one.until_epoch * batches_per_epoch())) ++stage;
   }
   return stage;
 }
@@ -459,6 +484,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawReaders(scenario);
   DrawInPlace(scenario);
   LetRoundsClose(scenario.run);
+  DrawChanges(scenario);
   return scenario;
 }
 

@@ -60,6 +60,12 @@ struct ReaderPlan {
   std::optional<absl::Duration> dies;
 };
 
+/// A policy that is set this long after training began.
+struct PolicyChange {
+  absl::Duration at;
+  ConsistencySpec policy;
+};
+
 /// One simulated run: settings that a run.yaml could have, the behaviour of the world, and its
 /// faults. It is a pure function of its seed.
 struct Scenario {
@@ -80,6 +86,11 @@ struct Scenario {
 
   /// When workers join during training.
   std::vector<absl::Duration> joins;
+
+  /// An operator's changes while the run trains, in order of time. Only where no work comes in
+  /// rounds, and no stage in the settings; so each change that comes before the end of work makes
+  /// the next stage.
+  std::vector<PolicyChange> changes;
 
   /// Only with readers.on_lag: wait.
   std::vector<ReaderPlan> readers;
@@ -106,7 +117,10 @@ struct Scenario {
   bool shows_gradients() const;
 
   /// The policy of one stage of the run.
-  ConsistencySpec PolicyOf(uint32_t stage) const { return run.StageOf(stage).consistency; }
+  ConsistencySpec PolicyOf(uint32_t stage) const {
+    return stage == 0 || changes.empty() ? run.StageOf(stage).consistency
+                                         : changes.at(stage - 1).policy;
+  }
   uint32_t StageOfBatch(uint64_t batch) const;
 
   /// Returns whether rounds of the stage take one gradient from each member, and name the work.

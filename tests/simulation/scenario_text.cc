@@ -61,6 +61,10 @@ std::string Describe(const Scenario& scenario) {
       text += fmt::format(":{}={}", key, value);
     }
   }
+  for (const PolicyChange& change : scenario.changes) {
+    text += fmt::format(" change={}@{}ms", RowOf(change.policy.policy).name,
+                        absl::ToInt64Milliseconds(change.at));
+  }
   if (run.worker.quantum() > 1) text += fmt::format(" steps={}", run.worker.quantum());
   if (RowOf(run.worker.algorithm).keeps_weights) text += " keeps";
   if (run.worker.pushes_per_fetch() > 1) {

@@ -63,8 +63,21 @@ void SimCoordinator::OnCall(Method method, const std::string& request, const Res
 
 void SimCoordinator::Tick() {
   coordinator_.Tick(queue_.now());
+  Change();
   Settle();
   queue_.After(kTick, [this] { Tick(); });
+}
+
+void SimCoordinator::Change() {
+  if (coordinator_.phase() != Phase::kTraining) return;
+  if (!training_began_.has_value()) training_began_ = queue_.now();
+  if (changes_made_ == scenario_.changes.size()) return;
+  const PolicyChange& next = scenario_.changes[changes_made_];
+  if (queue_.now() < *training_began_ + next.at) return;
+  RunChange change = {.settings = scenario_.run, .sets_policy = true};
+  change.settings.consistency = next.policy;
+  // It is refused if work has ended.
+  if (coordinator_.OnChange(change, queue_.now()).ok()) ++changes_made_;
 }
 
 void SimCoordinator::Settle() {

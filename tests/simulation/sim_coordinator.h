@@ -43,6 +43,9 @@ class SimCoordinator {
   };
 
   void Tick();
+
+  /// Makes the next change of the scenario if it is time.
+  void Change();
   void Settle();
   void ServeOrPark(const absl::Status& event, uint32_t wait_ms, Question question,
                    const Respond& respond);
@@ -66,7 +69,9 @@ class SimCoordinator {
   History& history_;
   Trace& trace_;
   Coordinator coordinator_;
-  std::list<Parked> parked_;  // Oldest first.
+  size_t changes_made_ = 0;
+  std::optional<absl::Time> training_began_;  // Set at the first tick of training.
+  std::list<Parked> parked_;                  // Oldest first.
   uint64_t changes_answered_ = 0;
   ViewNumber view_noted_{};
   bool end_is_noted_ = false;

@@ -123,7 +123,7 @@ void SimTraining::TakeUnit() {
   if (!result.has_value()) return;
   if (const auto* unit = std::get_if<WorkUnit>(&*result)) {
     core_.OnUnit(*unit);
-  } else if (const auto* stage = std::get_if<uint32_t>(&*result)) {
+  } else if (const auto* stage = std::get_if<SimUnits::NextStage>(&*result)) {
     EnterStage(*stage);
   } else {
     has_no_more_units_ = true;
@@ -133,10 +133,15 @@ void SimTraining::TakeUnit() {
   if (std::exchange(is_awaiting_unit_, false)) TakeTurn();
 }
 
-void SimTraining::EnterStage(uint32_t stage) {
-  const PolicyTraits traits = world_.scenario.PolicyOf(stage).traits();
-  core_.EnterStage({stage, traits.in_step, traits.waits_for_members});
-  stage_ = stage;
+void SimTraining::EnterStage(const SimUnits::NextStage& next) {
+  const PolicyTraits traits = world_.scenario.PolicyOf(next.number).traits();
+  const bool goes_on = next.since <= stage_;
+  core_.EnterStage({.number = next.number,
+                    .since = next.since,
+                    .in_step = traits.in_step,
+                    .releases_unused = traits.waits_for_members});
+  stage_ = next.number;
+  if (goes_on) return;
   for (Slot& slot : slots_) slot.is_finished = false;
 }
 

@@ -86,12 +86,10 @@ class SimTraining {
   void AwaitUnit(uint32_t settled);
   void OnUnitResult(const absl::Status& status);
   void TakeUnit();
-  void EnterStage(uint32_t stage);
+  void EnterStage(const SimUnits::NextStage& next);
 
-  /// True if the run may go on with another stage.
-  bool MayGoOn() const {
-    return !has_no_more_units_ && stage_ < world_.scenario.run.policies_before.size();
-  }
+  /// True if the run may go on with another stage, or is in one that this worker does not know.
+  bool MayGoOn() const { return !has_no_more_units_; }
   void Compute(const BatchRanges& batches);
   void Push();
 

@@ -45,7 +45,7 @@ void SimUnits::Fetch() {
           result_ = WorkUnit{reply->unit(), reply->first_batch(), reply->batches()};
         } else if (reply->state() == v1::GetWorkReply::STAGE) {
           stage_ = reply->stage();
-          result_ = stage_;
+          result_ = NextStage{stage_, reply->since_stage()};
         }
         on_result_(absl::OkStatus());
       });

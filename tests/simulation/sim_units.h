@@ -19,9 +19,15 @@ namespace slipstream {
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimUnits {
  public:
-  /// The coordinator's answer: a unit, the number of the stage that the run is in, or nothing if
-  /// there are no more units.
-  using Result = std::variant<std::monostate, WorkUnit, uint32_t>;
+  /// As UnitFetcher::NextStage.
+  struct NextStage {
+    uint32_t number = 0;
+    uint32_t since = 0;
+  };
+
+  /// The coordinator's answer: a unit, the stage that the run is in, or nothing if there are no
+  /// more units.
+  using Result = std::variant<std::monostate, WorkUnit, NextStage>;
 
   /// `progress` is the progress that a request reports. `on_result` is called when a result has
   /// come, or with the reason why none will. All arguments must outlive it.

@@ -105,6 +105,19 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     return Next();
   }
 
+  /// There is no work but what a test gives a client itself.
+  grpc::Status GetWork(
+      grpc::ServerContext*,
+      grpc::ServerReaderWriter<v1::GetWorkReply, v1::GetWorkRequest>* stream) override {
+    v1::GetWorkRequest request;
+    v1::GetWorkReply finished;
+    finished.set_state(v1::GetWorkReply::FINISHED);
+    while (stream->Read(&request)) {
+      if (!stream->Write(finished)) break;
+    }
+    return grpc::Status::OK;
+  }
+
   grpc::Status Heartbeat(
       grpc::ServerContext*,
       grpc::ServerReaderWriter<v1::HeartbeatReply, v1::HeartbeatRequest>* stream) override {

@@ -170,6 +170,7 @@ grpc::Status FakeShard::Initialize(grpc::ServerContext*,
 v1::WeightsHeader FakeShard::Header() const {
   v1::WeightsHeader header;
   header.set_version(version_);
+  if (is_in_step_) header.mutable_stamp()->set_number(version_);
   header.set_count(weights_.size());
   if (work_) *header.mutable_work() = work_(version_);
   return header;

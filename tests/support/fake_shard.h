@@ -3,6 +3,7 @@
 
 #include <grpcpp/server.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -61,6 +62,9 @@ class FakeShard final : public v1::Shard::Service {
   void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
   void SetVersion(uint64_t version);
 
+  /// Gives weights the stamps of a policy that keeps workers in step.
+  void KeepInStep() { is_in_step_ = true; }
+
   std::vector<float> weights() const;
   std::vector<float> weights_of(uint64_t version) const;
   uint64_t version() const;
@@ -102,6 +106,7 @@ class FakeShard final : public v1::Shard::Service {
   CondVar published_;
   std::vector<float> weights_ ABSL_GUARDED_BY(mutex_);
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<bool> is_in_step_ = false;
   std::map<uint64_t, std::vector<float>> history_ ABSL_GUARDED_BY(mutex_);  // By version.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Fault> faults_ ABSL_GUARDED_BY(mutex_);

@@ -171,7 +171,7 @@ ShardPlan TestPlan() {
 }
 
 ShardMachine::Options TestOptions(const ConsistencySpec& consistency) {
-  return {.consistency = consistency, .optimizer = {.learning_rate = 1.0}};
+  return {.stages = {{.consistency = consistency, .learning_rate = 1.0}}};
 }
 
 View FoundingView(uint32_t workers) {

@@ -82,7 +82,11 @@ class ShardMachineDriver {
     Carry(core_.OnPhase(phase, Version{drain_version}));
   }
 
-  void OnStage(uint32_t stage) { Carry(core_.OnStage(stage)); }
+  void OnStages(const std::vector<RunStage>& stages) { core_.OnStages(stages); }
+  void OnStage(uint32_t stage) {
+    core_.OnStage(stage);
+    OnPhase(core_.phase());
+  }
   void OnWorkEnds() { Carry(core_.OnWorkEnds()); }
 
   /// Publishes the oldest unpublished update. Returns false if there is none.

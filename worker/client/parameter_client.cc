@@ -227,7 +227,7 @@ void ParameterClient::Skip(uint32_t slot) {
 
 absl::Status ParameterClient::EnterStage(const WorkerCore::Stage& stage) {
   MutexLock lock(mutex_);
-  AwaitLanes();
+  if (!core_.GoesOnIn(stage)) AwaitLanes();
   if (failure_.status().ok()) core_.EnterStage(stage);
   return failure_.status();
 }

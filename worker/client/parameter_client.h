@@ -197,7 +197,8 @@ class ParameterClient {
   /// are unusable (not finite). Waits for the answers to older pushes.
   void Skip(uint32_t slot);
 
-  /// Goes on with a later stage of the run, see WorkerCore. Waits for everything that was begun.
+  /// Goes on with a later stage of the run, see WorkerCore. Waits for everything that was begun,
+  /// unless the client goes on as it is.
   absl::Status EnterStage(const WorkerCore::Stage& stage);
 
   // Units of work, for policies without rounds.

@@ -9,12 +9,13 @@ constexpr int kTriesMax = 5;
 
 }  // namespace
 
-absl::StatusOr<WeightsReader::Reading> WeightsReader::Read(uint32_t stages_in_step,
-                                                           std::span<float> weights) {
+absl::StatusOr<WeightsReader::Reading> WeightsReader::Read(std::span<float> weights) {
   std::vector<WeightsHeader> headers(group_.map().shards());
   absl::Status status = Pull(group_.all(), Version{}, weights, headers);
   const auto is_in_step = [&] {
-    return std::ranges::max(headers, {}, &WeightsHeader::stage).stage < stages_in_step;
+    return std::ranges::all_of(headers, [](const WeightsHeader& header) {
+      return header.stamp.has_value() && header.stamp->publisher == Incarnation{};
+    });
   };
   for (int i = 0; status.ok() && i < kTriesMax && is_in_step(); ++i) {
     const Version newest = std::ranges::max(headers, {}, &WeightsHeader::version).version;

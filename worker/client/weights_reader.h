@@ -38,12 +38,11 @@ class WeightsReader {
                 CancelSwitch& cancel)
       : identity_(identity), group_(servers, map, options, sleeper, cancel) {}
 
-  /// Fills `weights` and returns what was read. `stages_in_step`: the number of the run's policies,
-  /// from the first on, under which all shards are updated in step. Under these, if the shards'
-  /// versions differ, it waits until the shards behind publish the newest version. They may pass
-  /// that version in the meantime, so it tries a few times. If the versions still differ, the
-  /// caller has to report it.
-  absl::StatusOr<Reading> Read(uint32_t stages_in_step, std::span<float> weights);
+  /// Fills `weights` and returns what was read. Where all shards are updated in step, so that their
+  /// versions have the numbers of rounds as stamps, and the versions differ, it waits until the
+  /// shards behind publish the newest version. They may pass that version in the meantime, so it
+  /// tries a few times. If the versions still differ, the caller has to report it.
+  absl::StatusOr<Reading> Read(std::span<float> weights);
 
  private:
   /// Pulls from these shards, and puts the headers of the answers into `headers`, by shard.

@@ -26,18 +26,24 @@ WorkerCore::WorkerCore(const Options& options)
 }
 
 void WorkerCore::EnterStage(const Stage& stage) {
+  PS_CHECK(stage.number > stage_.number && stage.number >= stage.since);
+  if (GoesOnIn(stage)) {
+    PS_CHECK(!stage_.in_step && !stage.in_step);
+    stage_ = stage;
+    return;
+  }
   // A push that was aborted because its round is over is not begun again: others did its batches.
   if (stage_.in_step) begun_.clear();
-  PS_CHECK(stage.number > stage_.number && begun_.empty());
+  PS_CHECK(begun_.empty());
   PS_CHECK(options_.depth == 1 || !stage.in_step);
   stage_ = stage;
   is_stage_over_ = false;
   is_left_out_ = false;
   for (Slot& slot : slots_) {
     for (Held& shard : slot) {
-      const bool is_of_stage = shard.stage >= stage.number;
-      shard.is_held = shard.is_held && is_of_stage;
-      shard.is_kept = shard.is_kept && is_of_stage;
+      const bool is_usable = shard.stage >= stage.since;
+      shard.is_held = shard.is_held && is_usable;
+      shard.is_kept = shard.is_kept && is_usable;
     }
   }
 }

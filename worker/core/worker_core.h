@@ -119,8 +119,12 @@ class WorkerCore {
 
   /// A stage of the run, and the options that follow from the policy in force.
   struct Stage {
-    /// The place of the policy in the run's sequence of policies.
+    /// The place in the run's stages.
     uint32_t number = 0;
+
+    /// The stage since which shards take gradients: of weights from before, they take them for
+    /// late.
+    uint32_t since = 0;
 
     // The same as in Options.
     bool in_step = false;
@@ -131,9 +135,14 @@ class WorkerCore {
   /// options.pushes_per_fetch > 0, and 1 as described there.
   explicit WorkerCore(const Options& options);
 
+  /// Returns whether the worker goes on in the stage with the weights, pushes and units that it
+  /// has.
+  bool GoesOnIn(const Stage& stage) const { return stage.since <= stage_.number; }
+
   /// Goes on with a later stage of the run, once the coordinator has said that all shards have
-  /// reached it. Weights of earlier stages are not used any more: shards take their gradients for
-  /// late. REQUIRES: a number above that of the stage; no push in flight.
+  /// reached it. Weights from before stage.since are not used any more. REQUIRES: a number above
+  /// that of the stage. If it goes on as it is, neither stage is in step; else no push is in
+  /// flight.
   void EnterStage(const Stage& stage);
 
   /// Returns the slot's next action. Finished means that nothing is left for this slot in this

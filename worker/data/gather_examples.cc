@@ -7,7 +7,7 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kBytesOfThread = size_t{256} << 10;
-constexpr size_t kWorkerThreadsMax = 8;
+constexpr size_t kThreadsMax = 8;
 
 /// Copies the examples from position `begin` up to `end`.
 void GatherPart(const Dataset& from, std::span<const uint32_t> indices, const GatheredExamples& to,
@@ -25,7 +25,7 @@ void GatherPart(const Dataset& from, std::span<const uint32_t> indices, const Ga
 
 size_t GatherThreads(size_t bytes) {
   const size_t others_left = std::thread::hardware_concurrency() / 2;
-  return std::clamp<size_t>(std::min(bytes / kBytesOfThread, others_left), 1, kWorkerThreadsMax);
+  return std::clamp<size_t>(std::min(bytes / kBytesOfThread, others_left), 1, kThreadsMax);
 }
 
 ExampleGatherer::~ExampleGatherer() {

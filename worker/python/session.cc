@@ -173,7 +173,8 @@ void Session::MakeClient() {
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
   units_ = std::make_unique<UnitFetcher>(coordinator_, joined_.identity, figures_, interruption_);
-  work_ = std::make_unique<WorkSource>(TraitsOfStages(settings_), 1, *client_, *units_, figures_);
+  work_ = std::make_unique<WorkSource>(settings_.StageOf(0).consistency, 1, *client_, *units_,
+                                       figures_);
 }
 
 absl::Status Session::Initialize(uint64_t grant, std::span<const float> first) {
@@ -345,9 +346,7 @@ absl::Status Session::Await() {
 absl::StatusOr<WeightsReader::Reading> Session::Read(std::span<float> weights) {
   if (reader_ == nullptr)
     return Misuse("the model is not synchronized yet: call synchronize first");
-  const std::vector<PolicyTraits> traits = TraitsOfStages(settings_);
-  const auto in_step = static_cast<uint32_t>(std::ranges::count_if(traits, &PolicyTraits::in_step));
-  absl::StatusOr<WeightsReader::Reading> reading = reader_->Read(in_step, weights);
+  absl::StatusOr<WeightsReader::Reading> reading = reader_->Read(weights);
   if (!reading.ok()) return Cause(reading.status());
   return reading;
 }

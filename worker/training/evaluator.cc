@@ -59,8 +59,7 @@ absl::Status Evaluator::Prepare() {
 absl::Status Evaluator::Serve(const Heartbeat::Order& order) {
   const absl::Time begin = SteadyNow();
   if (absl::Status status = Prepare(); !status.ok()) return status;
-  const absl::StatusOr<WeightsReader::Reading> reading =
-      reader_->Read(options_.stages_in_step, plan_->weights_host());
+  const absl::StatusOr<WeightsReader::Reading> reading = reader_->Read(plan_->weights_host());
   if (!reading.ok()) return reading.status();
   plan_->WeightsArrived({0, options_.map.parameters()});
 

@@ -37,10 +37,6 @@ class Evaluator {
     ShardMap map;
     ShardOptions shards;
 
-    /// The number of the run's policies, from the first on, under which all shards are updated in
-    /// step, so that weights of one version can be read.
-    uint32_t stages_in_step = 0;
-
     /// The number of examples in the training set; not 0.
     uint64_t examples_per_epoch = 1;
   };

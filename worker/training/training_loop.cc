@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/time/clock.h"
 #include "common/kernels/finite.h"
 #include "common/log/log.h"
@@ -33,7 +34,7 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
       plans_(plans),
       slots_(options.threads != nullptr ? 1 : static_cast<uint32_t>(plans.size())),
       client_(client),
-      work_(options.stages, slots_, client, units, figures),
+      work_(options.first_policy, slots_, client, units, figures),
       heartbeat_(heartbeat),
       figures_(figures),
       interruption_(interruption),
@@ -170,6 +171,7 @@ absl::Status TrainingLoop::TakeLocalSteps(const BatchRanges& batches, absl::Time
 
 absl::Status TrainingLoop::TakeSteps(size_t thread, BatchDealer& dealer, const BatchRanges& batches,
                                      absl::Time turn) {
+  const absl::Cleanup stops = [&dealer] { dealer.Stop(); };  // Also if something throws.
   uint64_t taken = 0;
   while (const std::optional<uint64_t> index = dealer.Take()) {
     absl::Status status = absl::CancelledError("stopped");
@@ -182,8 +184,7 @@ absl::Status TrainingLoop::TakeSteps(size_t thread, BatchDealer& dealer, const B
     if (status.ok() && options_.local_steps->has_fragments()) {
       status = ExchangeFragments(batches, ++taken);
     }
-    if (!status.ok() || part_nonfinite_) dealer.Stop();
-    if (!status.ok()) return status;
+    if (!status.ok() || part_nonfinite_) return status;
   }
   return absl::OkStatus();
 }

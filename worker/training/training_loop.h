@@ -17,7 +17,7 @@
 #include "common/base/mutex.h"
 #include "common/base/philox.h"
 #include "common/protocol/batch_ranges.h"
-#include "common/run/policy_rows.h"
+#include "common/run/consistency_spec.h"
 #include "common/run/worker_slowdown.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
@@ -77,8 +77,8 @@ class TrainingLoop {
     /// The number of non-finite steps in a row that is a failure; fewer are left out. ≥ 1.
     uint32_t nonfinite_max = 10;
 
-    /// The traits of the run's policies, one after another.
-    std::vector<PolicyTraits> stages = {PolicyTraits()};
+    /// As for WorkSource.
+    ConsistencySpec first_policy;
 
     /// The encoding of the client's pushes: steps with values too large for it are left out, too.
     Encoding push_codec = Encoding::kFp32;
@@ -174,7 +174,7 @@ class TrainingLoop {
   void ExpectWeights(uint32_t slot);
   absl::Status Delay();
 
-  /// What the threads note of the local steps that count.
+  /// The facts that threads note of the local steps that count.
   struct Taken {
     uint64_t examples = 0;    // Of the steps since the last push.
     float loss = 0;           // That of the last step.

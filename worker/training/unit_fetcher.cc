@@ -1,5 +1,8 @@
 #include "worker/training/unit_fetcher.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -83,8 +86,7 @@ UnitFetcher::Result UnitFetcher::Fetch() {
     if (!reply.ok()) return reply.status();
     if (reply->state() == v1::GetWorkReply::FINISHED) return NoMoreUnits{};
     if (reply->state() == v1::GetWorkReply::STAGE && reply->stage() > stage_) {
-      stage_ = reply->stage();
-      return NextStage{stage_};
+      return TakeStage(*reply);
     }
     if (reply->state() != v1::GetWorkReply::UNIT) continue;
     if (reply->batches() == 0) return absl::InternalError("the coordinator sent an empty unit");
@@ -92,6 +94,18 @@ UnitFetcher::Result UnitFetcher::Fetch() {
     return WorkUnit{reply->unit(), reply->first_batch(), reply->batches()};
   }
   return absl::CancelledError("stopped");
+}
+
+UnitFetcher::Result UnitFetcher::TakeStage(const v1::GetWorkReply& reply) {
+  const auto row = std::ranges::find(kPolicyRows, reply.policy(), &PolicyRow::name);
+  if (row == kPolicyRows.end() || reply.since_stage() > reply.stage()) {
+    return absl::InternalError(
+        fmt::format("the coordinator names stage {}, since {}, of policy \"{}\", which this worker "
+                    "does not know",
+                    reply.stage(), reply.since_stage(), reply.policy()));
+  }
+  stage_ = reply.stage();
+  return NextStage{.number = stage_, .since = reply.since_stage(), .policy = row->kind};
 }
 
 }  // namespace slipstream

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
+#include "common/run/policy_rows.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/coordinator_stream.h"
 #include "worker/core/unit_queue.h"
@@ -26,6 +27,10 @@ class UnitFetcher {
   /// The run has reached this stage, and units of work are of it.
   struct NextStage {
     uint32_t number = 0;
+
+    /// As in WorkerCore::Stage.
+    uint32_t since = 0;
+    PolicyKind policy = PolicyKind::kSoftsync;
   };
 
   /// No more units will come.
@@ -53,6 +58,9 @@ class UnitFetcher {
   void Run();
   bool IsClosing();
   Result Fetch();
+
+  /// Takes the answer that the run is in a later stage.
+  Result TakeStage(const v1::GetWorkReply& reply);
 
   // Constant after construction.
   const Identity identity_;

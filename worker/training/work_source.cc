@@ -6,31 +6,20 @@
 #include <utility>
 #include <variant>
 
-#include "common/base/check.h"
 #include "common/log/log.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 
-std::vector<PolicyTraits> TraitsOfStages(const RunSpec& run) {
-  std::vector<PolicyTraits> traits;
-  for (const PolicyStage& stage : run.stages()) traits.push_back(stage.consistency.traits());
-  return traits;
-}
-
-WorkSource::WorkSource(std::vector<PolicyTraits> stages, uint32_t slots, ParameterClient& client,
+WorkSource::WorkSource(const ConsistencySpec& first, uint32_t slots, ParameterClient& client,
                        UnitFetcher& units, StepFigures& figures)
-    : stages_(std::move(stages)),
-      client_(client),
-      units_(units),
-      figures_(figures),
-      finished_(slots) {
-  PS_CHECK(!stages_.empty());
-}
+    : client_(client), units_(units), figures_(figures), consistency_(first), finished_(slots) {}
 
 absl::StatusOr<bool> WorkSource::HeedFinished(uint32_t slot) {
   finished_[slot] = true;
   if (!std::ranges::all_of(finished_, [](bool is_finished) { return is_finished; })) return false;
-  if (has_no_more_units_ || stage_ + 1 == stages_.size()) return true;
+  // The end of rounds may be that of a stage.
+  if (has_no_more_units_) return true;
   if (absl::Status status = AwaitUnit(); !status.ok()) return status;
   return false;
 }
@@ -59,7 +48,7 @@ absl::Status WorkSource::TakeUnit(const UnitFetcher::Result& result) {
   if (const auto* unit = std::get_if<WorkUnit>(&*result)) {
     client_.OnUnit(*unit);
   } else if (const auto* next = std::get_if<UnitFetcher::NextStage>(&*result)) {
-    status = EnterStage(next->number);
+    status = EnterStage(*next);
   } else {
     has_no_more_units_ = true;
     client_.OnNoMoreUnits();
@@ -68,17 +57,26 @@ absl::Status WorkSource::TakeUnit(const UnitFetcher::Result& result) {
   return status;
 }
 
-absl::Status WorkSource::EnterStage(uint32_t number) {
-  if (number >= stages_.size()) {
+absl::Status WorkSource::EnterStage(const UnitFetcher::NextStage& next) {
+  const PolicyTraits before = consistency_.traits();
+  consistency_.policy = next.policy;
+  const PolicyTraits traits = consistency_.traits();
+  const bool goes_on = next.since <= stage_;
+  const bool is_possible =
+      goes_on ? !before.in_step && !traits.in_step : !traits.in_step || finished_.size() == 1;
+  if (!is_possible) {
     return absl::InternalError(
-        fmt::format("the coordinator names policy {} of {}", number + 1, stages_.size()));
+        fmt::format("the coordinator names {} as stage {}, which this worker cannot go over to",
+                    RowOf(next.policy).name, next.number));
   }
-  const PolicyTraits& traits = stages_[number];
-  LogInfo("another policy takes over", {{"place", number + 1}});
-  stage_ = number;
-  finished_.assign(finished_.size(), false);
-  return client_.EnterStage(
-      {.number = number, .in_step = traits.in_step, .releases_unused = traits.waits_for_members});
+  LogInfo("the run is in another stage",
+          {{"policy", RowOf(next.policy).name}, {"stage", next.number}});
+  stage_ = next.number;
+  if (!goes_on) finished_.assign(finished_.size(), false);
+  return client_.EnterStage({.number = next.number,
+                             .since = next.since,
+                             .in_step = traits.in_step,
+                             .releases_unused = traits.waits_for_members});
 }
 
 absl::Status WorkSource::Drain() {

@@ -5,16 +5,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/run/policy_rows.h"
-#include "common/run/run_spec.h"
+#include "common/run/consistency_spec.h"
 #include "worker/client/parameter_client.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
 
 namespace slipstream {
-
-/// Returns the traits of the run's policies, one after another.
-std::vector<PolicyTraits> TraitsOfStages(const RunSpec& run);
 
 /// Keeps a client in work: fetches units for it, leads it from one of the run's policies to the
 /// next, and knows when nothing is left. It passes the client's progress on to the figures, by
@@ -23,14 +19,14 @@ std::vector<PolicyTraits> TraitsOfStages(const RunSpec& run);
 /// Not thread-safe: one owner, the client's.
 class WorkSource {
  public:
-  /// `stages`: the traits of the run's policies, one after another; at least one. `slots`: the
-  /// client's. All other arguments must outlive this object; `units` is used only if the client
-  /// needs units.
-  WorkSource(std::vector<PolicyTraits> stages, uint32_t slots, ParameterClient& client,
+  /// `first`: the first policy of the run, with the staleness guard, which is the same for all.
+  /// `slots`: the client's. All other arguments must outlive this object.
+  WorkSource(const ConsistencySpec& first, uint32_t slots, ParameterClient& client,
              UnitFetcher& units, StepFigures& figures);
 
   /// Heeds the client's answer Finished for a slot. Returns whether no slot has work left in this
-  /// run. If the others have none in this stage, it waits for the next stage.
+  /// run. If the others have none in this stage, it waits for the next stage, or for the end of
+  /// work.
   absl::StatusOr<bool> HeedFinished(uint32_t slot);
 
   /// Heeds the client's answer AwaitUnit: waits for a unit, for the next stage, or for the end of
@@ -48,16 +44,16 @@ class WorkSource {
 
  private:
   absl::Status TakeUnit(const UnitFetcher::Result& result);
-  absl::Status EnterStage(uint32_t number);
+  absl::Status EnterStage(const UnitFetcher::NextStage& next);
 
   // Constant after construction.
-  const std::vector<PolicyTraits> stages_;
   ParameterClient& client_;
   UnitFetcher& units_;
   StepFigures& figures_;
 
-  std::vector<bool> finished_;  // By slot: in this stage.
+  ConsistencySpec consistency_;  // In this stage.
   uint32_t stage_ = 0;
+  std::vector<bool> finished_;  // By slot: in this stage.
   bool has_no_more_units_ = false;
 };
 

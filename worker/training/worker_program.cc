@@ -183,11 +183,6 @@ absl::Status WorkerProgram::PrepareData() {
   return FitToModel(net_, data_);
 }
 
-uint32_t WorkerProgram::StagesInStep() const {
-  const std::vector<PolicyTraits> traits = TraitsOfStages(settings_);
-  return static_cast<uint32_t>(std::ranges::count_if(traits, &PolicyTraits::in_step));
-}
-
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   std::vector<ParameterClient::Slot> slots;
   for (size_t i = 0; i < plan_weights_.size(); ++i) {
@@ -255,7 +250,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
     LogWarning("model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
   Evaluator evaluator({joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(),
-                       StagesInStep(), data_.train.count()},
+                       data_.train.count()},
                       data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
@@ -273,7 +268,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .push_delay_max = settings_.testing.push_delay_max,
                      .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,
-                     .stages = TraitsOfStages(settings_),
+                     .first_policy = settings_.StageOf(0).consistency,
                      .push_codec = settings_.wire.push_codec},
                     data_.train, plans_.plans(), *client_, units, heartbeat, figures_,
                     interruption_);

@@ -74,8 +74,6 @@ class WorkerProgram {
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 
-  /// The number of the run's policies under which all shards are at one version; they come first.
-  uint32_t StagesInStep() const;
   ShardOptions OptionsOfShards() const;
   std::unique_ptr<ParameterClient> NewClient();
   Sleeper MakeSleeper();

@@ -58,11 +58,5 @@ TEST(PolicyStagesTest, AFlagReplacesTheWholeList) {
   EXPECT_EQ(spec->policies_before[0].consistency.parameters["slack"], 3);
 }
 
-TEST(PolicyStagesTest, AStageEndsWithItsEpochsOrWithTheRun) {
-  const PolicyStage stage = {.consistency = {}, .until_epoch = 3};
-  EXPECT_EQ(stage.BatchesEnd(100, 1000), 300u);
-  EXPECT_EQ(stage.BatchesEnd(100, 250), 250u);
-}
-
 }  // namespace
 }  // namespace slipstream

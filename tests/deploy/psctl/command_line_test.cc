@@ -98,6 +98,20 @@ TEST(CommandLineTest, EndsTheTrainingOfTheCoordinatorThatIsNamed) {
   EXPECT_EQ(Refused({"stop"}), ExitCode::kUsage);
 }
 
+TEST(CommandLineTest, ChangesThePolicyAndSettingsThatAreNamed) {
+  const auto policy =
+      Parsed<ChangeArguments>({"policy", "set", "--coordinator", "h:1", "softsync", "--n", "2"});
+  EXPECT_EQ(policy.coordinator, "h:1");
+  EXPECT_EQ(policy.settings,
+            (std::vector<std::string>{"consistency.policy=softsync", "consistency.n=2"}));
+  const auto rate =
+      Parsed<ChangeArguments>({"set", "optimizer.learning_rate=0.5", "--coordinator", "h:1"});
+  EXPECT_EQ(rate.settings, std::vector<std::string>{"optimizer.learning_rate=0.5"});
+  EXPECT_EQ(Refused({"policy", "set", "--coordinator", "h:1"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"policy"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"set", "--coordinator", "h:1"}), ExitCode::kUsage);
+}
+
 TEST(CommandLineTest, PullsIntoTheFileThatIsNamed) {
   const auto pull =
       Parsed<PullArguments>({"pull", "a.safetensors", "--coordinator", "h:1", "--timeout", "5m"});

@@ -48,11 +48,12 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "evaluate", "compare", "plot", "status", "stop", "pull",
-                          "certs", "doctor", "completion"})
+                         {"run", "validate", "config", "evaluate", "compare", "plot", "status", "stop", "policy",
+                          "set", "pull", "certs", "doctor", "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})
         self.assertEqual(set(self.complete("certs", "")), {"init", "show", "renew"})
+        self.assertEqual(self.complete("policy", ""), ["set"])
         self.assertEqual(set(self.complete("completion", "")), {"bash", "zsh", "fish"})
 
     def test_completes_the_options_of_the_command(self):

@@ -35,11 +35,12 @@ TEST(MetricsLogTest, AddsALineOnlyWhereSomethingChanged) {
 
   const std::vector<Json> rows = ReadRows(path);
   ASSERT_EQ(rows.size(), 2u);
-  EXPECT_EQ(rows[0].dump(),
-            R"({"t":0.2,"phase":"TRAINING","epoch":2,"batches_done":100,"updates":100,)"
-            R"("pushes":100,"examples":3200,"examples_per_second":1234.4,"train_loss":0.5,)"
-            R"("train_accuracy":0.875,"staleness":{"mean":1.25,"window":1.5},)"
-            R"("versions":[100,99]})");
+  EXPECT_EQ(
+      rows[0].dump(),
+      R"({"t":0.2,"phase":"TRAINING","policy":"softsync","stage":0,"learning_rate":0.0,"epoch":2,"batches_done":100,"updates":100,)"
+      R"("pushes":100,"examples":3200,"examples_per_second":1234.4,"train_loss":0.5,)"
+      R"("train_accuracy":0.875,"staleness":{"mean":1.25,"window":1.5},)"
+      R"("versions":[100,99]})");
   EXPECT_EQ(rows[1]["t"], 0.6);
   EXPECT_EQ(rows[1]["pushes"], 101);
 }

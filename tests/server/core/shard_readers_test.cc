@@ -80,7 +80,8 @@ TEST(ShardReadersTest, AVersionHasTheStampAndTheLabelOfItsPublication) {
 
 TEST(ShardReadersTest, WholeWeightsAreNeverStaleWhateverTheirBase) {
   ShardMachine::Options options = Publishing(1);
-  options.consistency.max_staleness = {.action = StalenessGuardSpec::Action::kReject, .bound = 0};
+  options.stages.front().consistency.max_staleness = {.action = StalenessGuardSpec::Action::kReject,
+                                                      .bound = 0};
   PublishedShard shard(options);
   for (uint64_t clock = 1; clock <= 4; ++clock) {
     ShardMachine::PushFacts push = shard.NextPush(clock);

@@ -34,6 +34,7 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
       {"slipstream.v1.Coordinator.Report", "-w---t"},
       {"slipstream.v1.Coordinator.Leave", "-w---t"},
       {"slipstream.v1.Coordinator.EndTraining", "--o--t"},
+      {"slipstream.v1.Coordinator.ChangeRun", "--o--t"},
       {"slipstream.v1.Coordinator.Follow", "-wo-rt"},
       {"slipstream.v1.Coordinator.GetStatus", "swovrt"},
       {"slipstream.v1.Coordinator.WatchStatus", "swovrt"},

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/philox.h"
+#include "server/status/run_stage_wire.h"
 #include "server/status/shard_report.h"
 #include "tests/support/shard_machine_driver.h"
 
@@ -390,9 +391,32 @@ TEST(MergeStatusTest, TellsTheRoundSizeOfTheRunNotOfWhoIsLeft) {
   spec.consistency.policy = ConsistencySpec::Policy::kHardsync;
   spec.cluster.workers = 4;
   StatusFacts facts;
+  facts.stages = StagesOf(spec);
   facts.live_workers = 3;
 
   EXPECT_EQ(MergeStatus(spec, facts).round_size(), 4u);
+}
+
+TEST(MergeStatusTest, TellsThePolicyOfTheStageAndAllStages) {
+  StatusFacts facts;
+  facts.stages = {{.consistency = {.policy = PolicyKind::kAsync}, .learning_rate = 0.5},
+                  {.consistency = {.policy = PolicyKind::kSsp},
+                   .learning_rate = 0.25,
+                   .until_epoch = 7,
+                   .begins_at_once = true}};
+  facts.stages[1].consistency.parameters["slack"] = 4;
+  facts.stage = 1;
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  EXPECT_EQ(status.policy(), "ssp");
+  ASSERT_EQ(status.policy_parameters_size(), 1);
+  EXPECT_EQ(status.policy_parameters(0).value(), 4);
+  EXPECT_EQ(status.stage(), 1u);
+  ASSERT_EQ(status.stages_size(), 2);
+  const auto stages = FromWire(status.stages());
+  ASSERT_TRUE(stages.ok()) << stages.status();
+  EXPECT_EQ(*stages, facts.stages);
 }
 
 TEST(MergeStatusTest, TellsWhyAWorkerIsDead) {

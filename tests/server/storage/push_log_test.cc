@@ -13,7 +13,7 @@ namespace slipstream {
 namespace {
 
 constexpr char kHeading[] =
-    "time,worker,incarnation,sequence,batch,examples,base,version,staleness,outcome,loss\n";
+    "time,worker,incarnation,sequence,batch,examples,base,version,staleness,outcome,loss,stage\n";
 
 class PushLogTest : public testing::Test {
  protected:
@@ -57,10 +57,10 @@ void AppendPush(PushLog& log) {
   reply.outcome = PushOutcome::kApplied;
   reply.version = Version{10};
   reply.staleness = 1;
-  log.Append(absl::FromUnixMicros(1'700'000'000'250'000), header, reply);
+  log.Append(absl::FromUnixMicros(1'700'000'000'250'000), header, reply, 4);
 }
 
-constexpr char kLine[] = "1700000000.250000,2,3,5,11-13;20,32,8,10,1,APPLIED,0.25\n";
+constexpr char kLine[] = "1700000000.250000,2,3,5,11-13;20,32,8,10,1,APPLIED,0.25,4\n";
 
 TEST_F(PushLogTest, HasALineForEachPush) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
@@ -77,10 +77,10 @@ TEST_F(PushLogTest, LeavesOutALossThatNobodyTold) {
   absl::StatusOr<PushLog> log = PushLog::Create(path_);
   ASSERT_TRUE(log.ok()) << log.status();
 
-  log->Append(absl::FromUnixSeconds(1), {}, {});
+  log->Append(absl::FromUnixSeconds(1), {}, {}, 0);
   ASSERT_TRUE(log->Flush().ok());
 
-  EXPECT_EQ(Contents(), std::string(kHeading) + "1.000000,0,0,0,,0,0,0,0,APPLIED,\n");
+  EXPECT_EQ(Contents(), std::string(kHeading) + "1.000000,0,0,0,,0,0,0,0,APPLIED,,0\n");
 }
 
 TEST_F(PushLogTest, EmptiesWhatAnEarlierRunLeft) {

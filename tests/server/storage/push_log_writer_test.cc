@@ -37,7 +37,7 @@ TEST_F(PushLogWriterTest, WritesAllThatWasAddedBeforeItGoes) {
   ASSERT_TRUE(file.ok()) << file.status();
   {
     PushLogWriter writer(*std::move(file));
-    for (int i = 0; i < 1000; ++i) writer.Add({}, {}, {});
+    for (int i = 0; i < 1000; ++i) writer.Add({}, {}, {}, 0);
     EXPECT_EQ(writer.failure(), "");
   }
   EXPECT_EQ(Lines(), 1001u) << "with the heading";
@@ -47,7 +47,7 @@ TEST_F(PushLogWriterTest, FinishesWithAllThatWasAdded) {
   absl::StatusOr<PushLog> file = PushLog::Create(path_);
   ASSERT_TRUE(file.ok()) << file.status();
   PushLogWriter writer(*std::move(file));
-  for (int i = 0; i < 1000; ++i) writer.Add({}, {}, {});
+  for (int i = 0; i < 1000; ++i) writer.Add({}, {}, {}, 0);
 
   EXPECT_EQ(writer.Finish(), "");
 
@@ -64,7 +64,7 @@ TEST_F(PushLogWriterTest, ADiskThatHangsKeepsNobodyWaitingAndEndsTheLog) {
   {
     PushLogWriter writer(*std::move(file));
     for (size_t i = 0; i < 3 * PushLogWriter::kLinesMax && writer.failure().empty(); ++i) {
-      writer.Add({}, {}, {});
+      writer.Add({}, {}, {}, 0);
     }
     EXPECT_THAT(writer.failure(), StartsWith("the push log " + path_ + " ends after "));
     EXPECT_THAT(writer.failure(), EndsWith(" pushes: its disk is 65536 lines behind"));

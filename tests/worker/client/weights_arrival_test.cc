@@ -203,7 +203,7 @@ class WeightsReaderTest : public testing::Test {
 };
 
 TEST_F(WeightsReaderTest, ReadsAsItsMemberWithoutPushIntent) {
-  ASSERT_TRUE(reader_.Read(false, weights_).ok());
+  ASSERT_TRUE(reader_.Read(weights_).ok());
 
   const v1::PullRequest pull = first_.pulls().at(0);
   EXPECT_EQ(pull.identity().worker(), 3u);
@@ -212,15 +212,17 @@ TEST_F(WeightsReaderTest, ReadsAsItsMemberWithoutPushIntent) {
   EXPECT_EQ(pull.weights_encoding(), v1::FP32) << "rounded weights are for training only";
 }
 
-TEST_F(WeightsReaderTest, ReportsVersionsApartWhereOneIsNotAskedFor) {
+TEST_F(WeightsReaderTest, ReportsVersionsApartWhereShardsAreNotInStep) {
   first_.SetVersion(5);
   second_.SetVersion(7);
 
-  EXPECT_EQ(reader_.Read(false, weights_).value().versions,
+  EXPECT_EQ(reader_.Read(weights_).value().versions,
             (std::vector<Version>{Version{5}, Version{7}}));
 }
 
-TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereOneVersionIsAskedFor) {
+TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereShardsAreInStep) {
+  first_.KeepInStep();
+  second_.KeepInStep();
   first_.SetVersion(5);
   second_.SetVersion(7);
   std::thread publisher([this] {
@@ -228,7 +230,7 @@ TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereOneVersionIsAskedFor) {
     first_.SetVersion(7);
   });
 
-  const absl::StatusOr<WeightsReader::Reading> reading = reader_.Read(true, weights_);
+  const absl::StatusOr<WeightsReader::Reading> reading = reader_.Read(weights_);
   publisher.join();
 
   EXPECT_EQ(reading.value().versions, (std::vector<Version>{Version{7}, Version{7}}));

@@ -95,7 +95,7 @@ TEST_F(FetchTest, AnotherPolicyBeginsWithAFetch) {
   Push(8);
   ASSERT_TRUE(core_.goes_on());
 
-  core_.EnterStage({.number = 1});
+  core_.EnterStage({.number = 1, .since = 1});
 
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
 }

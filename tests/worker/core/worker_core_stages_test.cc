@@ -22,7 +22,7 @@ TEST(WorkerCoreStagesTest, PullsAnewForUnitsOnceRoundsAreOver) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(3, finished)).ok());
   ASSERT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 
-  core.EnterStage({.number = 1});
+  core.EnterStage({.number = 1, .since = 1});
 
   EXPECT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
@@ -39,7 +39,7 @@ TEST(WorkerCoreStagesTest, LearnsFromAShardThatItsStageIsOver) {
   ASSERT_TRUE(core.OnWeights(kShard1, OfStage(1, Weights(9))).ok());
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 
-  core.EnterStage({.number = 1, .releases_unused = true});
+  core.EnterStage({.number = 1, .since = 1, .releases_unused = true});
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
   // The weights of shard 1 are of this stage.
   EXPECT_EQ(core.Next(), Action(WorkerCore::PullShards{{{kShard0, {}}}}));
@@ -51,7 +51,7 @@ TEST(WorkerCoreStagesTest, TakesTheWorkThatCameWithWeightsOfTheNextStage) {
   ASSERT_TRUE(core.OnWeights(kShard0, OfStage(1, Weights(5, next))).ok());
   ASSERT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 
-  core.EnterStage({.number = 1, .in_step = true});
+  core.EnterStage({.number = 1, .since = 1, .in_step = true});
 
   EXPECT_EQ(core.Next(), Action(WorkerCore::ComputeBatches{{{8, 1}}, true}));
 }
@@ -64,7 +64,7 @@ TEST(WorkerCoreStagesTest, ForgetsBatchesWhosePushWasAbortedWithTheirStage) {
   ASSERT_TRUE(core.OnWeights(kShard0, OfStage(1, Weights(3))).ok());  // A repeated call's.
   ASSERT_EQ(core.Next(), Action(WorkerCore::Finished{}));
 
-  core.EnterStage({.number = 1});
+  core.EnterStage({.number = 1, .since = 1});
 
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
   EXPECT_EQ(core.Next(), Action(WorkerCore::ComputeBatches{{{6, 1}}, true}));
@@ -81,6 +81,30 @@ TEST(WorkerCoreStagesTest, APushThatCameTooLateForItsStageEndsIt) {
 
   EXPECT_EQ(core.Next(), Action(WorkerCore::Finished{}));
   EXPECT_EQ(core.sequence(kShard0), Sequence{2});
+}
+
+TEST(WorkerCoreStagesTest, GoesOnWithItsWeightsWhereShardsTakeTheirGradients) {
+  WorkerCore core({.shards = 1});
+  core.OnUnit({.id = 1, .first = 6, .batches = 2});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(3)).ok());
+  Begin(core);
+
+  core.EnterStage({.number = 2, .since = 0, .releases_unused = true});
+
+  ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
+  ASSERT_TRUE(core.OnWeights(kShard0, OfStage(2, Weights(4))).ok());
+  core.OnBatchesDone();
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ComputeBatches{{{7, 1}}, true}));
+}
+
+TEST(WorkerCoreStagesTest, SaysThatItRestsOnceOthersMayWaitForIt) {
+  WorkerCore core({.shards = 1});
+  ASSERT_TRUE(core.OnWeights(kShard0, Weights(3)).ok());
+  ASSERT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
+
+  core.EnterStage({.number = 1, .since = 0, .releases_unused = true});
+
+  EXPECT_EQ(core.Next(), Action(WorkerCore::ReleaseShards{{kShard0}}));
 }
 
 }  // namespace

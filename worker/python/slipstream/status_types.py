@@ -21,6 +21,24 @@ class PolicyParameter:
 
 
 @dataclasses.dataclass(frozen=True)
+class RunStage:
+    """A part of a run with one policy and one learning rate. A run goes through its stages in order: those of
+    its settings, and those that changes add while it trains (ChangeRun).
+    """
+    policy: str = ""
+    # The policy's parameters, in its order, such as n of softsync.
+    parameters: tuple[PolicyParameter, ...] = ()
+    # The rate of the servers' rule, before the schedule.
+    learning_rate: float = 0.0
+    # The stage ends when the mini-batches of the epochs up to this one are done, or when the next stage
+    # begins.
+    until_epoch: int = 0
+    # Set if the stage begins in the midst of the one before: each shard goes over between two versions, and
+    # gradients on their way count. Other stages begin when all mini-batches before are part of the weights.
+    begins_at_once: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class StalenessStatus:
     """The message StalenessStatus."""
     count: int = 0
@@ -135,6 +153,8 @@ class ShardStatus:
     pushed_fp32_bytes: int = 0
     pulled_bytes: int = 0
     pulled_fp32_bytes: int = 0
+    # The place, from 0, in the run's stages (RunStatus) of the one that the shard is in.
+    stage: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -398,3 +418,7 @@ class RunStatus:
     missing: MissingMembers = dataclasses.field(default_factory=lambda: MissingMembers())
     # Those who read the weights and push nothing, by number; who has left is not listed.
     readers: tuple[ReaderStatus, ...] = ()
+    # The run's stages, those to come included, and the place, from 0, of the one it is in. `policy` is that
+    # stage's.
+    stages: tuple[RunStage, ...] = ()
+    stage: int = 0
