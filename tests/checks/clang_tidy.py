@@ -4,7 +4,7 @@ and libraries, two at a time. Prints what they find. Tests are left to the compi
 
 Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...]   (default: all)
 
-Most of the time goes into the headers that a source includes, so up to twenty sources are checked
+Most of the time goes into the headers that a source includes, so up to forty sources are checked
 as one. If something is found, or if the sources do not compile together, each of them is checked by
 itself, and that result is printed. With --each all are checked by themselves, which also finds
 issues that clang reports for its main file alone, such as unused functions.
@@ -32,7 +32,7 @@ import tidy
 from checks import cpp_text
 
 PARALLEL = 2
-GROUP_FILES_MAX = 20  # Small enough to keep both processors busy to the end.
+GROUP_FILES_MAX = 40  # Small enough to keep both processors busy to the end.
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
     / "slipstream-clang-tidy"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wno-missing-field-initializers",
