@@ -159,7 +159,7 @@ TEST_F(HogwildServiceTest, AReaderThatHoldsTheNewestVersionIsSentNoValues) {
   }
 
   EXPECT_TRUE(reader->Finish().ok());
-  EXPECT_EQ(bytes, 0u);
+  EXPECT_LE(bytes, 8u) << "which say only that nothing has changed";
 }
 
 TEST_F(HogwildServiceTest, WorkersThatPushAtOnceAreAllCounted) {
