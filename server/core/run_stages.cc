@@ -28,7 +28,7 @@ std::vector<RunStage> WithChange(const std::vector<RunStage>& stages, uint32_t p
   for (RunStage& stage : next) {
     stage.learning_rate = change.settings.server_optimizer(stage.consistency).learning_rate;
   }
-  if (std::ranges::equal(next, std::ranges::subrange(begin, stages.end()))) return stages;
+  if (std::equal(next.begin(), next.end(), begin, stages.end())) return stages;
   std::vector<RunStage> changed(stages.begin(), begin + 1);
   next.front().begins_at_once = begins_at_once;
   if (!begins_at_once) {
