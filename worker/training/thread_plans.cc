@@ -9,8 +9,9 @@ absl::StatusOr<std::unique_ptr<ThreadPlans>> ThreadPlans::Make(size_t count, siz
   auto made = std::unique_ptr<ThreadPlans>(new ThreadPlans(count));
   const absl::Status status = made->threads_.Run([&](size_t thread) {
     absl::StatusOr<std::unique_ptr<Plan>> plan = make(thread);
-    if (plan.ok()) made->plans_[thread] = *std::move(plan);
-    return plan.status();
+    if (!plan.ok()) return plan.status();
+    made->plans_[thread] = *std::move(plan);
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
   made->model_.emplace(parameters, made->plans_.front()->gradients_host());

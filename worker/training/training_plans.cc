@@ -58,8 +58,9 @@ absl::Status TrainingPlans::PreparePlans(Device& device, const RunSpec& settings
   };
   if (settings.worker.threads > 1) {
     auto threads = ThreadPlans::Make(settings.worker.threads, parameters, prepare);
-    if (threads.ok()) threads_ = *std::move(threads);
-    return threads.status();
+    if (!threads.ok()) return threads.status();
+    threads_ = *std::move(threads);
+    return absl::OkStatus();
   }
   for (uint32_t slot = 0; slot < slots; ++slot) {
     absl::StatusOr<std::unique_ptr<Plan>> plan = prepare(slot);
