@@ -10,7 +10,7 @@
 namespace slipstream {
 
 /// Locks for an array of values that several threads read and change at once, one for each block.
-/// Whoever touches a value does so within ForEachBlock. So there is no data race, no change of a
+/// Values are touched only within ForEachBlock. So there is no data race, no change of a
 /// value is lost, and the values of one block are those between two changes; two blocks may be of
 /// different times. A lock is held for some microseconds, and threads that meet at the first block
 /// walk through the array one block apart.

@@ -84,8 +84,8 @@ void ShardMachine::EnterNextStage() {
     state_.draft.reset();
   }
   if (stage_.begins_at_once && stage_.consistency == before) return;
-  // Whoever has work in this stage says so by its next call; until then nobody waits for its clock.
-  // All continue at one clock: where no pace was kept, their clocks have come apart.
+  // A member with work in this stage says so by its next call; until then nobody waits for its
+  // clock. All continue at one clock: where no pace was kept, their clocks have come apart.
   if (traits_.keeps_pace) state_.pace = std::max(state_.pace, members().NewestClock());
   state_.members.RestAll();
   state_.slowest.reset();
