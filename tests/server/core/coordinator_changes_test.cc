@@ -126,6 +126,11 @@ TEST_F(CoordinatorChangesTest, RoundsEndWithTheEpoch) {
   EXPECT_EQ(last_work_.since_stage, 1u);
   EXPECT_EQ(AskIn(1), WorkState::kUnit);
   EXPECT_EQ(last_work_.unit.first, 4u);
+
+  // A worker that is still in the rounds gets no units, also while a further stage opens.
+  ASSERT_TRUE(SetRate(0.5).ok());
+  EXPECT_EQ(coordinator().stage(), 2u);
+  EXPECT_NE(AskIn(0), WorkState::kUnit);
 }
 
 /// The coordinator's news of shard 0 are always a little old.

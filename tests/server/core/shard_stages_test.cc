@@ -164,6 +164,18 @@ class ShardChangeTest : public testing::Test {
     driver_->core().CheckInvariants();
   }
 
+  /// Under ssp without slack, worker 0 is a push ahead of worker 1.
+  void LetOneWaitForTheOther() {
+    driver_->Pull(TrainingPullOf(0));
+    driver_->Pull(TrainingPullOf(1));
+    ShardMachine::PushFacts push = PushOf(0, 1, 0);
+    push.header.clock = WorkerClock{1};
+    push.header.pull = true;
+    driver_->Push(push, 1);
+    driver_->PublishAll();
+    ASSERT_EQ(driver_->waiting().size(), 1u);
+  }
+
   std::optional<ShardMachineDriver> driver_;
   std::vector<RunStage> stages_;
 };
@@ -240,14 +252,7 @@ TEST_F(ShardChangeTest, TheNextVersionIsMadeAtTheNewRate) {
 
 TEST_F(ShardChangeTest, WhoWaitsForAClockIsAnsweredWhenClocksCountNoMore) {
   Start(SspOf(0));
-  driver_->Pull(TrainingPullOf(0));
-  driver_->Pull(TrainingPullOf(1));
-  ShardMachine::PushFacts push = PushOf(0, 1, 0);
-  push.header.clock = WorkerClock{1};
-  push.header.pull = true;
-  driver_->Push(push, 1);
-  driver_->PublishAll();
-  ASSERT_EQ(driver_->waiting().size(), 1u);
+  LetOneWaitForTheOther();
 
   Change({Policy::kAsync});
 
@@ -257,13 +262,7 @@ TEST_F(ShardChangeTest, WhoWaitsForAClockIsAnsweredWhenClocksCountNoMore) {
 
 TEST_F(ShardChangeTest, ANewRateLetsNobodyRunAhead) {
   Start(SspOf(0));
-  driver_->Pull(TrainingPullOf(0));
-  driver_->Pull(TrainingPullOf(1));
-  ShardMachine::PushFacts push = PushOf(0, 1, 0);
-  push.header.clock = WorkerClock{1};
-  push.header.pull = true;
-  driver_->Push(push, 1);
-  driver_->PublishAll();
+  LetOneWaitForTheOther();
 
   Change(SspOf(0), 0.5);
 
