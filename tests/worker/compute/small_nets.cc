@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <memory>
+#include <set>
 
 #include "common/model/net_shapes.h"
 #include "tests/worker/compute/double_net.h"
@@ -77,6 +79,15 @@ const std::vector<SmallNet>& SmallNets() {
       {"WideConv", {1, 3, 3}, {Conv(17, 2), ReluLayer{}, Conv(18, 2), TanhLayer{}}},
   };
   return *nets;
+}
+
+std::vector<SmallNet> NetsByFirstLayer() {
+  std::vector<SmallNet> nets;
+  std::set<size_t> kinds;
+  for (const SmallNet& net : SmallNets()) {
+    if (kinds.insert(net.Model().layers.front().index()).second) nets.push_back(net);
+  }
+  return nets;
 }
 
 void ExpectGradientIsTheDerivativeOfTheLoss(Device& device, const SmallNet& net) {

@@ -24,6 +24,10 @@ struct SmallNet {
 
 const std::vector<SmallNet>& SmallNets();
 
+/// One of the small nets for each kind of first layer, which is all that the way of an example to
+/// the device depends on.
+std::vector<SmallNet> NetsByFirstLayer();
+
 /// The presets that one processor computes in milliseconds.
 const std::vector<std::string_view>& QuickPresets();
 
