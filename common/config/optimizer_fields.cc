@@ -115,6 +115,15 @@ void AddWorker(Table& table) {
   AddParameters(
       table, "worker.algorithm", kAlgorithmRows, kAlgorithmParameters,
       [](auto& s) -> auto& { return s.worker.parameters; });
+  table.push_back(Only(
+      "worker.algorithm", {std::string(RowOf(AlgorithmKind::kGradient).name)}, "",
+      Choice(
+          "worker.lanes",
+          "How a worker gets weights. step: with the answer to each push. free: beside its pushes, "
+          "as often as they can be had, and each mini-batch begins with the newest there are; so "
+          "computing waits only if gradients are computed faster than they can be sent. free only "
+          "where no worker waits for others.",
+          {"step", "free"}, [](auto& s) -> auto& { return s.worker.lanes; })));
   table.push_back(
       Only("worker.algorithm", AlgorithmsWithOuter(), "",
            Scalar(

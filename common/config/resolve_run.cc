@@ -153,6 +153,10 @@ void BringDefaults(RunDraft& draft) {
   using Work = TrainingSpec::Work;
   const bool has_own_work = is_published && spec.data.from == SuppliedBy::kWorkers;
   bring("training.work", has_own_work ? Work::kOwn : Work::kHandedOut, spec.training.work);
+  // Whether lanes apply depends on the algorithm.
+  const bool is_free = spec.worker.has_free_lanes() && FindField("worker.lanes")->Applies(spec);
+  Bring(draft, "worker.lanes", "training.pipeline_depth",
+        is_free ? 2u : TrainingSpec().pipeline_depth, spec.training.pipeline_depth);
   // The test set, if there is one, is with whoever has the examples.
   const bool is_theirs = spec.data.from == SuppliedBy::kWorkers;
   Bring(draft, "data.from", "evaluation.by", is_theirs ? By::kNobody : By::kWorkers,

@@ -123,6 +123,7 @@ void CheckPipeline(Draft draft, Diagnostics diagnostics) {
   const ConsistencySpec& consistency = draft.spec.consistency;
   if (!consistency.traits().one_per_member) return;
   if (draft.spec.training.pipeline_depth == 1) return;
+  if (draft.spec.worker.has_free_lanes()) return;  // They need the depth, and another policy.
   diagnostics.Report(
       draft.KeySource(kPath),
       fmt::format("training.pipeline_depth must be 1, not {}, with "

@@ -195,8 +195,10 @@ void AddTraining(Table& table) {
   table.push_back(Scalar(
       "training.pipeline_depth",
       "The number of gradients that a worker has under way: with 2 it computes the next one while "
-      "one is pushed, from weights one step older. 1 with policies without stale gradients.",
+      "one is pushed, from weights one step older. 1 with policies without stale gradients; 2 with "
+      "worker.lanes free.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
+  table.back().has_dependent_default = true;
   table.push_back(RowChoice(
       "consistency.policy",
       "Decides when gradients become an update; worker.algorithm may bring another default.",

@@ -88,8 +88,14 @@ void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diag
     diagnostics.Report(draft.ItemSource(kPath, place), message);
   };
   constexpr const char* kDepth = "training.pipeline_depth";
-  if (row.traits.one_per_member && draft.IsUsable(kDepth) &&
-      draft.spec.training.pipeline_depth > 1) {
+  const WorkerSpec& worker = draft.spec.worker;
+  if (row.traits.waits_for_members && worker.has_free_lanes()) {
+    report(
+        fmt::format("worker.lanes free does not go with {}, under which workers wait for others; "
+                    "use softsync or async",
+                    row.name));
+  } else if (row.traits.one_per_member && draft.IsUsable(kDepth) &&
+             draft.spec.training.pipeline_depth > 1) {
     report(
         fmt::format("{} needs training.pipeline_depth 1: its gradients are never stale", row.name));
   }
@@ -99,7 +105,6 @@ void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diag
                     "the run; use reject, scale or drop",
                     row.name));
   }
-  const WorkerSpec& worker = draft.spec.worker;
   if (row.traits.waits_for_members && worker.pushes_per_fetch() > 1) {
     report(
         fmt::format("fetch_every above push_every does not go with {}: there each push must fetch "

@@ -275,6 +275,46 @@ void CheckThreads(Draft draft, Diagnostics diagnostics) {
                                  quantum, threads));
 }
 
+/// Checks that nothing makes a worker wait for others, and that no server has to know which weights
+/// a worker holds, where weights come beside the pushes.
+void CheckFreeLanes(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "worker.lanes";
+  const RunSpec& run = draft.spec;
+  if (!run.worker.has_free_lanes() || !draft.IsUsable(kPath)) return;
+  const PolicyRow& policy = RowOf(run.consistency.policy);
+  const StalenessGuardSpec::Action guard = run.consistency.max_staleness.action;
+  const ScalingRow& scaling = RowOf(run.optimizer.staleness_scaling);
+  struct Need {
+    const char* path;
+    bool is_met;
+    std::string what;
+  };
+  const Need needs[] = {
+      {"training.pipeline_depth", run.training.pipeline_depth > 1,
+       "training.pipeline_depth 2: one gradient is sent while the next is computed"},
+      {"consistency.policy", !policy.traits.waits_for_members,
+       fmt::format(
+           "consistency.policy softsync, async or hogwild: under {} workers wait for others",
+           policy.name)},
+      {"consistency.max_staleness.action", guard != StalenessGuardSpec::Action::kBlock,
+       "max_staleness reject, scale or drop: with block, workers wait for others"},
+      {"optimizer.staleness_scaling", !scaling.uses_base_weights,
+       fmt::format("another staleness_scaling: {} compares with the weights that a gradient was "
+                   "computed from, and servers keep only those that they give for a gradient",
+                   scaling.name)},
+      {"readers.on_lag", run.readers.on_lag != ReadersSpec::OnLag::kWait,
+       "readers.on_lag report: with wait, workers wait for readers"},
+      {"data.from", run.data.from == SuppliedBy::kSettings,
+       "data.from settings: a program that brings its own examples computes one gradient at a "
+       "time"},
+  };
+  for (const Need& need : needs) {
+    if (need.is_met || !draft.IsUsable(need.path)) continue;
+    diagnostics.Report(draft.KeySource(kPath),
+                       fmt::format("lanes free need {}; or leave lanes at step", need.what));
+  }
+}
+
 }  // namespace
 
 void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
@@ -285,6 +325,7 @@ void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckFragments(draft, diagnostics);
   CheckStepsBySpeed(draft, diagnostics);
   CheckThreads(draft, diagnostics);
+  CheckFreeLanes(draft, diagnostics);
 }
 
 }  // namespace slipstream

@@ -169,6 +169,16 @@ struct WorkerSpec {
   /// rule of optimizer that keeps no state, on processors.
   uint32_t threads = 1;
 
+  /// How a worker that pushes gradients gets weights.
+  enum class Lanes : uint8_t {
+    kStep,  // With the answer to each push, for the slot's next gradient.
+    kFree,  // Beside the pushes, as often as they can be had: computing waits for none.
+  };
+
+  /// Free only under policies and settings that let no worker wait for others, and with
+  /// training.pipeline_depth 2.
+  Lanes lanes = Lanes::kStep;
+
   /// The rule by which servers apply what workers with local steps push.
   struct Outer {
     RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
@@ -193,6 +203,8 @@ struct WorkerSpec {
     const AlgorithmRow& row = RowOf(algorithm);
     return row.pushes_per_fetch == nullptr ? 1 : row.pushes_per_fetch(parameters);
   }
+
+  constexpr bool has_free_lanes() const { return lanes == Lanes::kFree; }
 
   /// Returns the number of fragments in which the model is exchanged. At least 1; divides the
   /// number of servers.

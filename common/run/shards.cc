@@ -17,7 +17,9 @@ constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
 /// Returns how many arrays of all values the gradients of one worker may take.
 uint64_t ArraysOfWorker(const RunSpec& run) {
   const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
-  return uint64_t{run.training.pipeline_depth} * (keeps_bases ? kBasesOfSlotMax : 1);
+  const uint64_t of_gradients =
+      uint64_t{run.training.pipeline_depth} * (keeps_bases ? kBasesOfSlotMax : 1);
+  return of_gradients + (run.worker.has_free_lanes() ? 1 : 0);
 }
 
 }  // namespace

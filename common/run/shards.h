@@ -26,7 +26,8 @@ inline constexpr uint32_t kBasesOfSlotMax = 3;
 /// Returns the bytes that a shard of `values` values takes at its peak: two versions of the
 /// weights; if more than the newest is kept for readers, the others and three more; for each
 /// gradient under way either a push or a version that is read, or its bases, or a push and its
-/// base; the optimizer's state twice; and a fixed part. Saturates.
+/// base; for each worker with free lanes a version that is read besides; the optimizer's state
+/// twice; and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
 /// Returns how many workers can have gradients under way if a shard of `values` values takes no

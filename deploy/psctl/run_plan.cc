@@ -129,12 +129,13 @@ std::string PolicyText(const RunSpec& spec) {
   return text + RowText(RowOf(spec.consistency.policy), spec.consistency.parameters);
 }
 
-/// Returns "local_sgd (steps = 8), which servers apply by sgd with a learning rate of 1"; or, where
-/// steps follow speeds or threads share them, "local_sgd (steps = 8, fewer of slower workers, on 4
-/// threads), which …".
+/// Returns "gradient (free lanes)", or "local_sgd (steps = 8), which servers apply by sgd with a
+/// learning rate of 1"; or, where steps follow speeds or threads share them, "local_sgd (steps = 8,
+/// fewer of slower workers, on 4 threads), which …".
 std::string AlgorithmText(const WorkerSpec& worker) {
   const AlgorithmRow& row = RowOf(worker.algorithm);
   std::vector<std::string> more;
+  if (worker.has_free_lanes()) more.emplace_back("free lanes");
   if (worker.steps_by_speed) more.emplace_back("fewer of slower workers");
   if (worker.threads > 1) more.push_back(fmt::format("on {} threads", worker.threads));
   const std::string text = RowText(row, worker.parameters, more);

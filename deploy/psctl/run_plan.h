@@ -25,7 +25,8 @@ struct RunPlan {
   double effective_n = 1;
 
   /// The expected mean staleness: (dλ − 1)/c, by the conservation law for d gradients in flight per
-  /// worker, and more where workers fetch weights less often than they push; 0 under hardsync. At
+  /// worker, and more where workers fetch weights less often than they push; 0 under hardsync. With
+  /// free lanes it is less, as far as a gradient is sent in less time than the next is computed. At
   /// most the max_staleness, if that lets nothing beyond it join.
   double expected_staleness = 0;
   bool is_staleness_bounded = false;

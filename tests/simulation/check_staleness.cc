@@ -134,6 +134,22 @@ void CheckStaleness(const Scenario& scenario, const History& history, const Evid
   }
 }
 
+void CheckFreeLanes(const History& history, Findings& findings) {
+  std::map<std::pair<Incarnation, uint32_t>, std::vector<Version>> newest;
+  for (const Event& event : history.events) {
+    if (const auto* begun = std::get_if<BatchBegun>(&event)) {
+      newest[{begun->worker.incarnation, begun->pipeline_slot}] = begun->newest;
+    } else if (const auto* made = std::get_if<PushMade>(&event)) {
+      const auto found = newest.find({made->push.incarnation, made->pipeline_slot});
+      if (found == newest.end()) continue;
+      const Version came = found->second[Value(made->push.shard)];
+      if (made->base >= came) continue;
+      findings.Add("{}: of version {}, though version {} had come", Text(made->push),
+                   Value(made->base), Value(came));
+    }
+  }
+}
+
 namespace {
 
 /// The clocks that one shard has been told of.

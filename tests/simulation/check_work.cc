@@ -225,6 +225,7 @@ std::vector<std::string> CheckAll(const Scenario& scenario, const History& histo
   CheckMembers(scenario, history, findings);
   CheckRounds(scenario, history, evidence, findings);
   CheckPace(scenario, history, findings);
+  CheckFreeLanes(history, findings);
   if (!history.is_finished) return findings.lines();
   CheckPushes(evidence, findings);
   CheckStaleness(scenario, history, evidence, findings);

@@ -21,6 +21,10 @@ void CheckPushes(const Evidence& evidence, Findings& findings);
 void CheckStaleness(const Scenario& scenario, const History& history, const Evidence& evidence,
                     Findings& findings);
 
+/// Checks that each gradient of a worker with free lanes is of weights as new as any that had come
+/// when its mini-batch began.
+void CheckFreeLanes(const History& history, Findings& findings);
+
 /// Checks that rounds close when they are due, on the right members or with the right number.
 void CheckRounds(const Scenario& scenario, const History& history, const Evidence& evidence,
                  Findings& findings);

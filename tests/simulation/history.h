@@ -107,6 +107,14 @@ struct WeightsReceived {
   Values weights;
 };
 
+/// A worker with free lanes begins a mini-batch of the pipeline's slot. `newest`: by shard, the
+/// newest version that had come beside its pushes; 0 if none had.
+struct BatchBegun {
+  Identity worker;
+  uint32_t pipeline_slot = 0;
+  std::vector<Version> newest;
+};
+
 /// A shard has received orders.
 struct OrdersTaken {
   ShardId shard{};
@@ -158,8 +166,8 @@ struct FinalReported {
 
 using Event = std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered,
                            VersionPublished, WeightsAsked, WeightsServed, WeightsReceived,
-                           OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded, AccuracyTaken,
-                           WorkerEnded, FinalReported>;
+                           BatchBegun, OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded,
+                           AccuracyTaken, WorkerEnded, FinalReported>;
 
 /// A shard's own figures at the end.
 struct ShardEnd {

@@ -35,6 +35,7 @@ constexpr uint64_t kAdaptiveStream = 18;
 constexpr uint64_t kReaderStream = 19;
 constexpr uint64_t kInPlaceStream = 20;
 constexpr uint64_t kChangeStream = 21;
+constexpr uint64_t kFreeLanesStream = 22;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -332,7 +333,7 @@ ConsistencySpec DrawEarlierPolicy(Chance& chance, const Scenario& scenario, bool
   if (has_rounds) {
     policy.policy = workers > 1 && chance.Happens(500) ? Policy::kBackup : Policy::kHardsync;
   } else if (!scenario.blocks() && scenario.run.worker.pushes_per_fetch() == 1 &&
-             chance.Happens(300)) {
+             !scenario.run.worker.has_free_lanes() && chance.Happens(300)) {
     policy.policy = Policy::kSsp;
   } else {
     policy.policy = chance.Happens(500) ? Policy::kSoftsync : Policy::kAsync;
@@ -388,46 +389,6 @@ void LetRoundsClose(RunSpec& run) {
   if (run.cluster.servers.size() > 1 || run.training.pipeline_depth > 1) guard.bound = 1;
 }
 
-}  // namespace
-
-uint32_t Scenario::batches_total() const {
-  const uint32_t batches = batches_per_epoch() * run.training.epochs;
-  if (run.training.max_steps == 0) return batches;
-  return static_cast<uint32_t>(std::min<uint64_t>(batches, run.training.max_steps));
-}
-
-uint32_t Scenario::ExamplesOf(uint64_t batch) const {
-  const uint64_t of_epoch = batch % batches_per_epoch();
-  const uint64_t first = of_epoch * run.training.batch_size;
-  return static_cast<uint32_t>(
-      std::min<uint64_t>(run.training.batch_size, examples_per_epoch - first));
-}
-
-uint32_t Scenario::StageOfBatch(uint64_t batch) const {
-  uint32_t stage = 0;
-  for (const PolicyStage& one : run.policies_before) {
-    if (batch >= std::min(batches_total(), one.until_epoch * batches_per_epoch())) ++stage;
-  }
-  return stage;
-}
-
-bool Scenario::shows_gradients() const {
-  const Encoding codec = run.wire.push_codec;
-  if (run.consistency.traits().in_place) return false;  // A version may hold parts of later ones.
-  return run.server_optimizer().kind == RuleKind::kSgd && run.optimizer.per_tensor.empty() &&
-         codec != Encoding::kOneBit && codec != Encoding::kTwoBit;
-}
-
-uint32_t Scenario::stages_in_rounds() const {
-  uint32_t stages = 0;
-  for (uint32_t i = 0; i <= run.policies_before.size(); ++i) stages += HasRounds(i) ? 1 : 0;
-  return stages;
-}
-
-absl::Duration Scenario::ComputeTimeOf(WorkerId worker) const {
-  return compute_time[std::min<size_t>(Value(worker), compute_time.size() - 1)];
-}
-
 /// Draws additions in place, of gradients that all count in full: then the last weights show that
 /// each was added once.
 void DrawInPlace(Scenario& scenario) {
@@ -443,6 +404,25 @@ void DrawInPlace(Scenario& scenario) {
   StalenessGuardSpec& guard = run.consistency.max_staleness;
   if (guard.action == Action::kScale || guard.action == Action::kBlock) guard = {};
 }
+
+/// Draws workers that take the newest weights beside their pushes, where no worker waits for others
+/// and no base weights are kept.
+void DrawFreeLanes(Scenario& scenario) {
+  Chance chance(scenario.seed, kFreeLanesStream);
+  RunSpec& run = scenario.run;
+  const std::vector<PolicyStage> stages = run.stages();
+  const bool waits = std::ranges::any_of(stages, [](const PolicyStage& stage) {
+    return stage.consistency.traits().waits_for_members;
+  });
+  const bool fits = run.worker.algorithm == AlgorithmKind::kGradient && !waits &&
+                    !RowOf(run.optimizer.staleness_scaling).uses_base_weights &&
+                    run.readers.on_lag == ReadersSpec::OnLag::kReport;
+  if (!fits || !chance.Happens(350)) return;
+  run.worker.lanes = WorkerSpec::Lanes::kFree;
+  run.training.pipeline_depth = 2;
+}
+
+}  // namespace
 
 Scenario DrawScenario(uint64_t seed) {
   Chance chance(seed, kMainStream);
@@ -483,6 +463,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawTensorOptions(scenario);
   DrawReaders(scenario);
   DrawInPlace(scenario);
+  DrawFreeLanes(scenario);
   LetRoundsClose(scenario.run);
   DrawChanges(scenario);
   return scenario;

@@ -51,6 +51,7 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
+  if (run.worker.has_free_lanes()) text += " free lanes";
   if (run.consistency.parameters["c"] > 0) {
     text += fmt::format(" c={}", run.consistency.parameters["c"]);
   }

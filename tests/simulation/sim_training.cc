@@ -32,7 +32,9 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
              .depth = world.scenario.run.training.pipeline_depth,
              .quantum = world.scenario.run.worker.quantum(),
              .keeps_weights = RowOf(world.scenario.run.worker.algorithm).keeps_weights,
-             .pushes_per_fetch = world.scenario.run.worker.pushes_per_fetch(),
+             .pushes_per_fetch = world.scenario.run.worker.has_free_lanes()
+                                     ? WorkerCore::kNeverFetches
+                                     : world.scenario.run.worker.pushes_per_fetch(),
              .releases_unused = world.scenario.PolicyOf(0).traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
       encoders_(world.scenario.run.wire.push_codec, shards.map(),
@@ -41,11 +43,13 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
                  static_cast<uint64_t>(world.scenario.run.worker.parameters["fragment_delay"])),
       lanes_(shards.MakeLanes()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
+  if (world.scenario.run.worker.has_free_lanes()) newest_.emplace(world, process, shards, on_end_);
 }
 
 void SimTraining::Close() {
   is_closed_ = true;
   lanes_.Close();
+  if (newest_.has_value()) newest_->Close();
 }
 
 void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
@@ -74,6 +78,7 @@ void SimTraining::OnTurn(const WorkerCore::Action& action) {
   if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action)) {
     return Compute(compute->batches);
   }
+  if (newest_.has_value()) newest_->Rest();
   if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) return AwaitUnit(0);
   slots_[turn_].is_finished = true;
   if (std::ranges::all_of(slots_, [](const Slot& slot) { return slot.is_finished; })) {
@@ -147,6 +152,9 @@ void SimTraining::EnterStage(const SimUnits::NextStage& next) {
 
 void SimTraining::Compute(const BatchRanges& batches) {
   Slot& slot = slots_[turn_];
+  if (newest_.has_value()) {
+    if (absl::Status taken = TakeNewest(turn_); !taken.ok()) return on_end_(taken);
+  }
   // A worker with local steps begins the push once it has taken them.
   if (!takes_local_steps()) core_.OnBatchesBegun(batches, turn_);
   slot.batches = batches;
@@ -157,6 +165,17 @@ void SimTraining::Compute(const BatchRanges& batches) {
   const absl::Duration time = steps * world_.scenario.ComputeTimeOf(shards_.identity().worker);
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
                            [this] { return keeps_weights() ? Land([this] { Push(); }) : Push(); });
+}
+
+absl::Status SimTraining::TakeNewest(uint32_t slot) {
+  world_.history.Add(BatchBegun{shards_.identity(), slot, newest_->versions()});
+  for (const ShardId shard : shards_.all()) {
+    const std::optional<WeightsHeader> taken =
+        newest_->Take(shard, core_.version(shard, slot), slots_[slot].weights);
+    if (!taken.has_value()) continue;
+    if (absl::Status status = core_.OnWeights(shard, *taken, slot); !status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
 void SimTraining::StepOn(uint64_t taken) {

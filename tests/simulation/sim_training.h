@@ -18,6 +18,7 @@
 #include "tests/simulation/shard_lane.h"
 #include "tests/simulation/sim_heartbeat.h"
 #include "tests/simulation/sim_lanes.h"
+#include "tests/simulation/sim_newest_weights.h"
 #include "tests/simulation/sim_units.h"
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
@@ -91,6 +92,9 @@ class SimTraining {
   /// True if the run may go on with another stage, or is in one that this worker does not know.
   bool MayGoOn() const { return !has_no_more_units_; }
   void Compute(const BatchRanges& batches);
+
+  /// With free lanes: copies the newest weights that have come into the slot's.
+  absl::Status TakeNewest(uint32_t slot);
   void Push();
 
   /// For a worker whose model is exchanged in fragments: takes the next step and pushes what leaves
@@ -133,6 +137,7 @@ class SimTraining {
   PushEncoders encoders_;
   const Fragments fragments_;
   SimLanes lanes_;
+  std::optional<SimNewestWeights> newest_;  // With free lanes.
   uint32_t stage_ = 0;
   bool has_no_more_units_ = false;
   uint32_t turn_ = 0;  // The slot whose turn it is.

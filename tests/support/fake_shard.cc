@@ -114,6 +114,12 @@ void FakeShard::SetVersion(uint64_t version) {
   published_.NotifyAll();
 }
 
+void FakeShard::Drain() {
+  MutexLock lock(mutex_);
+  is_drained_ = true;
+  published_.NotifyAll();
+}
+
 std::vector<float> FakeShard::weights() const {
   MutexLock lock(mutex_);
   return weights_;
@@ -191,7 +197,7 @@ void FakeShard::WriteWeights(Message first, uint32_t chunk_bytes, v1::Encoding e
   }
 }
 
-grpc::Status FakeShard::Pull(grpc::ServerContext*, const v1::PullRequest* request,
+grpc::Status FakeShard::Pull(grpc::ServerContext* context, const v1::PullRequest* request,
                              grpc::ServerWriter<v1::WeightsChunk>* writer) {
   v1::WeightsChunk first;
   std::vector<float> weights;
@@ -199,7 +205,9 @@ grpc::Status FakeShard::Pull(grpc::ServerContext*, const v1::PullRequest* reques
     MutexLock lock(mutex_);
     pulls_.push_back(*request);
     if (request->shard_map() != shard_map_) return {grpc::FAILED_PRECONDITION, "shard map"};
-    while (version_ < request->min_version()) published_.Wait(mutex_);
+    while (version_ < request->min_version() && !is_drained_ && !context->IsCancelled()) {
+      published_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
+    }
     *first.mutable_header() = Header();
     weights = weights_;
   }

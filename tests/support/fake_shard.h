@@ -62,6 +62,9 @@ class FakeShard final : public v1::Shard::Service {
   void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
   void SetVersion(uint64_t version);
 
+  /// From now on no version comes any more: pulls are answered with what there is.
+  void Drain();
+
   /// Gives weights the stamps of a policy that keeps workers in step.
   void KeepInStep() { is_in_step_ = true; }
 
@@ -106,6 +109,7 @@ class FakeShard final : public v1::Shard::Service {
   CondVar published_;
   std::vector<float> weights_ ABSL_GUARDED_BY(mutex_);
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_drained_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> is_in_step_ = false;
   std::map<uint64_t, std::vector<float>> history_ ABSL_GUARDED_BY(mutex_);  // By version.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;

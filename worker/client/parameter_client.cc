@@ -41,7 +41,9 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& settings,
           .releases_unused = first.waits_for_members,
           .quantum = settings.worker.quantum(),
           .keeps_weights = algorithm.keeps_weights,
-          .pushes_per_fetch = settings.worker.pushes_per_fetch(),
+          .pushes_per_fetch = settings.worker.has_free_lanes() ? WorkerCore::kNeverFetches
+                                                               : settings.worker.pushes_per_fetch(),
+          .has_free_lanes = settings.worker.has_free_lanes(),
           .pushes = algorithm.pushes,
           .changes_weights = algorithm.has_local_weights && !settings.worker.lands_apart(),
           .sends_parts_ahead = settings.worker.fragments() > 1,
@@ -68,6 +70,11 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       has_landed_(options.map.shards()),
       replies_(options.map.shards()),
       group_(options.servers, options.map, options.shards, sleeper, cancel) {
+  if (options.has_free_lanes) {
+    PS_CHECK(options.pushes_per_fetch == WorkerCore::kNeverFetches);
+    newest_ = std::make_unique<NewestWeights>(options.identity, options.servers, options.map,
+                                              options.shards, sleeper, cancel);
+  }
   for (const Slot& slot : slots_) {
     PS_CHECK(slot.weights.size() == options.map.parameters());
     PS_CHECK(slot.gradient.size() == options.map.parameters());
@@ -108,10 +115,10 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
       status = PushNothing(slot, release->shards, false);
     } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&*action)) {
       return Step(Compute{compute->batches});
-    } else if (std::holds_alternative<WorkerCore::AwaitUnit>(*action)) {
-      return Step(AwaitUnit{});
     } else {
-      return Step(Finished{});
+      if (newest_ != nullptr) newest_->Rest();
+      const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(*action);
+      return has_to_wait ? Step(AwaitUnit{}) : Step(Finished{});
     }
     if (!status.ok()) return Fail(status);
   }
@@ -128,6 +135,32 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::FetchForPush(uint32_t slo
     if (absl::Status status = Pull(slot, pulls); !status.ok()) return Fail(status);
   }
   return Advance(slot);
+}
+
+absl::Status ParameterClient::TakeNewest(uint32_t slot) {
+  std::vector<NewestWeights::Held> held;
+  {
+    MutexLock lock(mutex_);
+    for (const ShardId shard : group_.all()) {
+      held.emplace_back(core_.life(shard, slot), core_.version(shard, slot));
+    }
+  }
+  const absl::StatusOr<std::vector<NewestWeights::Taken>> taken =
+      newest_->Take(held, slots_[slot].weights);
+  absl::Status status = taken.status();
+  if (taken.ok()) {
+    MutexLock lock(mutex_);
+    for (const NewestWeights::Taken& part : *taken) {
+      if (status.ok()) status = core_.OnWeights(part.shard, part.header, slot);
+    }
+  }
+  if (!status.ok()) {
+    group_.EndCalls();
+    return Fail(status);
+  }
+  WeightsListener* listener = slots_[slot].listener;
+  if (listener != nullptr) listener->OnWeightsArrived({0, group_.map().parameters()});
+  return absl::OkStatus();
 }
 
 std::vector<ParameterRange> ParameterClient::TakeRangesWithoutEffect() {

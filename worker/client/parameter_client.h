@@ -19,6 +19,7 @@
 #include "worker/client/first_failure.h"
 #include "worker/client/gradient_feed.h"
 #include "worker/client/joining.h"
+#include "worker/client/newest_weights.h"
 #include "worker/client/push_encoders.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
@@ -49,8 +50,9 @@ namespace slipstream {
 /// answer as they arrive. Advance returns as soon as every shard has said which version it answers
 /// with; a WeightsListener is told when the values arrive. A gradient is pushed with the version
 /// that it was computed from: where a repeated call replaces weights, the listener revokes them,
-/// the caller aborts the push, and Advance says how to start over. With one slot, a model whose
-/// shards fit one message each has nothing to overlap: FinishPush then does everything on the
+/// the caller aborts the push, and Advance says how to start over. With free lanes, no push brings
+/// weights, and other lanes follow the shards' versions (newest_weights.h). With one slot, a model
+/// whose shards fit one message each has nothing to overlap: FinishPush then does everything on the
 /// caller's thread.
 ///
 /// Not thread-safe: one owner, which computes; other threads may throw the CancelSwitch and report
@@ -77,6 +79,10 @@ class ParameterClient {
 
     /// The same as in WorkerCore::Options.
     uint64_t pushes_per_fetch = 1;
+
+    /// Set if the newest weights come beside the pushes (TakeNewest). pushes_per_fetch is then
+    /// WorkerCore::kNeverFetches.
+    bool has_free_lanes = false;
 
     /// The kind of values that the caller pushes.
     PushKind pushes = PushKind::kGradient;
@@ -155,6 +161,13 @@ class ParameterClient {
   /// relative to, and returns the slot's next action, which is Advance's unless the weights show
   /// that its batches are not wanted any more.
   absl::StatusOr<Step> FetchForPush(uint32_t slot);
+
+  /// With free lanes, after Advance has named batches and before their BeginPush: copies the newest
+  /// weights that have come into the slot's, and the slot's push is then relative to them. The
+  /// listener hears of all weights, as if all had arrived. REQUIRES: the slot expects weights
+  /// (ModelArenas::ExpectWeights).
+  absl::Status TakeNewest(uint32_t slot);
+  bool has_free_lanes() const { return newest_ != nullptr; }
 
   /// For a caller that keeps its weights: returns the ranges of the shards at which pushes had no
   /// effect since the last call, because they dropped one, or refused it as too old. Complete after
@@ -310,6 +323,8 @@ class ParameterClient {
   const bool overlaps_;
 
   PushEncoders encoders_;  // Each is used by its shard's lane.
+
+  std::unique_ptr<NewestWeights> newest_;  // Null without free lanes.
 
   std::vector<std::shared_ptr<Push>>
       pushes_;  // The newest of each slot; its pointer is the owner's.

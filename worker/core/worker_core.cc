@@ -21,7 +21,8 @@ WorkerCore::WorkerCore(const Options& options)
   PS_CHECK(options.shards > 0);
   PS_CHECK(options.depth > 0 && (options.depth == 1 || !options.in_step));
   PS_CHECK(options.quantum > 0 && options.pushes_per_fetch > 0);
-  const bool may_go_on = options.depth == 1 && !options.in_step && !options.releases_unused;
+  const bool may_count = options.depth == 1 || options.pushes_per_fetch == kNeverFetches;
+  const bool may_go_on = may_count && !options.in_step && !options.releases_unused;
   PS_CHECK(options.pushes_per_fetch == 1 || may_go_on);
 }
 

@@ -39,6 +39,10 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class WorkerCore {
  public:
+  /// For Options::pushes_per_fetch: no push fetches weights. It is more pushes than a run has.
+  /// Newer weights may still replace those of a slot before it begins batches (OnWeights).
+  static constexpr uint64_t kNeverFetches = uint64_t{1} << 62;
+
   struct Options {
     uint32_t shards = 1;
 
@@ -59,8 +63,9 @@ class WorkerCore {
     bool keeps_weights = false;
 
     /// The number of pushes from one fetch of weights to the next. After a push that fetches none,
-    /// the worker goes on from its own weights. 1 with rounds, with several pushes in flight, and
-    /// where shards wait for members: they would have to know that the base stays in use.
+    /// the worker goes on from its own weights. 1 with rounds, and where shards wait for members:
+    /// they would have to know that the base stays in use. With several pushes in flight 1 or
+    /// kNeverFetches, as the slots share the count.
     uint64_t pushes_per_fetch = 1;
 
     /// Set if shards may wait for a worker (for its gradients in flight, or for its clock) and so
@@ -164,8 +169,8 @@ class WorkerCore {
   /// kSendAgain.
   absl::Status OnReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
-  /// Notes that `shard` sends weights, which replace those held of it. Fails if the shard's version
-  /// went back, or if it is to name work and names none.
+  /// Notes that `shard` sends weights, which replace those held of it, or those that the worker
+  /// goes on from. Fails if the shard's version went back, or if it is to name work and names none.
   absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
   /// Notes that every shard has answered the push of the batches that the slot began. REQUIRES:

@@ -20,8 +20,9 @@ namespace slipstream {
 /// Compute and communication overlap. A step's compute time is the time of its plan, less the
 /// plan's wait for weights. Its communication time is the time of its busiest lane, from the first
 /// chunk of the push to the last weight, less the lane's wait for the gradient; it includes the
-/// wait for the shard's answer, and so for a round. Communication is hidden while the computing
-/// thread does not stand still for it.
+/// wait for the shard's answer, and so for a round. With free lanes it is the push alone: weights
+/// come beside the steps. Communication is hidden while the computing thread does not stand still
+/// for it, or for the copy of weights that came beside the steps.
 ///
 /// Thread-safe: guarded by its own mutex.
 class StepFigures {

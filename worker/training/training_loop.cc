@@ -80,6 +80,10 @@ absl::Status TrainingLoop::Push(uint32_t slot, const BatchRanges& batches, absl:
 
 absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Time turn) {
   Plan& plan = *plans_[slot];
+  if (client_.has_free_lanes()) {
+    plan.ExpectWeights();
+    if (absl::Status taken = client_.TakeNewest(slot); !taken.ok()) return taken;
+  }
   StepFigures::Step step = BeginStep(index, turn);
   const Batch batch = feeds_[slot]->Take(index);
   step.examples = ExamplesOf(batch);

@@ -42,7 +42,8 @@ namespace slipstream {
 /// There is one plan for each slot of the pipeline, and the plans take turns. With one, a step's
 /// gradient is sent while the backward pass goes on, and the next step's forward pass goes on while
 /// its weights arrive. With two, the exchange of one gradient goes on while the next is computed
-/// from weights that arrived one step earlier.
+/// from weights that arrived one step earlier; or, with free lanes, from the newest that have come
+/// when its turn comes.
 ///
 /// Local steps may be taken by several threads, which share the mini-batches of a push and the
 /// weights (shared_model.h). The loop waits for all of them before it pushes, so a push and its

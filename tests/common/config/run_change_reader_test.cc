@@ -71,6 +71,13 @@ TEST(RunChangeReaderTest, ChangesOnlyWhatCanChange) {
   EXPECT_THAT(WhyNot(FourWorkers(), {std::string(300, 'x')}), HasSubstr("256 bytes"));
 }
 
+TEST(RunChangeReaderTest, FreeLanesRefuseAPolicyUnderWhichWorkersWait) {
+  const RunSpec run = FourWorkers("worker: {lanes: free}\n");
+  EXPECT_THAT(WhyNot(run, {"consistency.policy=ssp"}),
+              HasSubstr("under ssp workers wait for others"));
+  EXPECT_TRUE(ReadRunChange(run, {"consistency.policy=async"}).ok());
+}
+
 TEST(RunChangeReaderTest, WorkersKeepTheRateOfTheirOwnSteps) {
   const RunSpec run = FourWorkers("worker: {algorithm: local_sgd}\n");
   EXPECT_THAT(WhyNot(run, {"optimizer.learning_rate=0.5"}),

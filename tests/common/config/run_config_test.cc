@@ -301,6 +301,15 @@ TEST(RunConfigTest, DownpourFetchesWithEachPushUnlessToldOtherwise) {
   EXPECT_EQ(pushes_per_fetch(", fetch_every: 12"), 3u);
 }
 
+TEST(RunConfigTest, FreeLanesBringAPipelineOfTwoWhereTheyApply) {
+  const std::string file = "model: {preset: mlp}\nworker: {lanes: free}\n";
+  EXPECT_EQ(SpecOf(file).training.pipeline_depth, 2u);
+  EXPECT_EQ(SpecOf(file, Set({"worker.lanes=step"})).training.pipeline_depth, 1u);
+  const RunSpec local = SpecOf(file, Set({"worker.algorithm=local_sgd"}));
+  EXPECT_FALSE(local.worker.has_free_lanes());
+  EXPECT_EQ(local.training.pipeline_depth, 1u);
+}
+
 TEST(RunConfigTest, AFixedRoundSizeDoesNotFollowTheWorkers) {
   const RunSpec spec =
       SpecOf("model: {preset: mlp}\nconsistency: {policy: softsync, c: 10}\ncluster: {workers: 4}");

@@ -33,6 +33,13 @@ TEST(ShardsTest, CountsTheBasesOfEachGradientUnderWayWhereTheyAreKept) {
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 24 + 64) * kMib);
 }
 
+TEST(ShardsTest, CountsTheVersionThatEachWorkerWithFreeLanesReadsBesideItsPushes) {
+  RunSpec run = SpecOf(4, RuleKind::kSgd);
+  run.training.pipeline_depth = 2;
+  run.worker.lanes = WorkerSpec::Lanes::kFree;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 8 + 4 + 64) * kMib);
+}
+
 TEST(ShardsTest, TellsHowManyWorkersAShardHasMemoryFor) {
   RunSpec run = SpecOf(4, RuleKind::kMomentum);
   EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);

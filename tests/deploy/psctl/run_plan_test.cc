@@ -73,6 +73,16 @@ TEST(RunPlanTest, SaysThatSlowerWorkersTakeFewerStepsAndOnHowManyThreads) {
               HasSubstr("local_sgd (steps = 8, fewer of slower workers, on 4 threads), "));
 }
 
+TEST(RunPlanTest, SaysThatLanesAreFree) {
+  RunSpec spec = Spec();
+  spec.worker.lanes = WorkerSpec::Lanes::kFree;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(PlanText(spec, *plan), HasSubstr("gradient (free lanes)"));
+}
+
 TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {
   RunSpec spec = Spec();
   const auto without = PlanRun(spec);

@@ -5,7 +5,7 @@
 #include "tests/worker/core/shard_answers.h"
 #include "worker/core/worker_core.h"
 
-// Tests of a worker that fetches weights less often than it pushes.
+// Tests of a worker that fetches weights less often than it pushes, or never with a push.
 
 namespace slipstream {
 namespace {
@@ -108,6 +108,82 @@ TEST_F(FetchTest, NothingIsFetchedForTheEnd) {
   Push(20);
 
   EXPECT_EQ(core_.Next(), Action(WorkerCore::Finished{}));
+}
+
+/// Two gradients in flight, no push that fetches, and six mini-batches at hand. Both slots have
+/// pulled.
+class NeverFetchTest : public testing::Test {
+ protected:
+  NeverFetchTest() {
+    core_.OnUnit({.id = 1, .first = 0, .batches = 6});
+    for (uint32_t slot : {0u, 1u}) {
+      EXPECT_EQ(core_.Next(slot),
+                Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
+      for (const ShardId shard : {kShard0, kShard1}) Take(shard, 5, slot);
+    }
+  }
+
+  void Take(ShardId shard, uint64_t version, uint32_t slot) {
+    ASSERT_TRUE(core_.OnWeights(shard, Weights(version), slot).ok());
+  }
+
+  void Answer(uint32_t slot, PushOutcome of_first = PushOutcome::kApplied) {
+    ASSERT_TRUE(core_.OnReply(kShard0, Reply(of_first), slot).ok());
+    ASSERT_TRUE(core_.OnReply(kShard1, Reply(PushOutcome::kApplied), slot).ok());
+    core_.OnBatchesDone(slot);
+  }
+
+  WorkerCore core_{{.shards = 2, .depth = 2, .pushes_per_fetch = WorkerCore::kNeverFetches}};
+};
+
+TEST_F(NeverFetchTest, SlotsTakeTurnsAndNoPushFetches) {
+  for (uint64_t batch = 0; batch < 6; ++batch) {
+    const uint32_t slot = batch % 2;
+    if (batch >= 2) Answer(slot);
+    ASSERT_EQ(core_.Next(slot), Action(ComputeBatches{{{batch}}, false}));
+    Begin(core_, slot);
+    EXPECT_FALSE(core_.TermsOfPush(kShard0, slot).pull);
+    EXPECT_TRUE(core_.goes_on());
+  }
+}
+
+TEST_F(NeverFetchTest, APushStandsShardByShardOnTheWeightsThatReplacedThoseBefore) {
+  Begin(core_);
+  Answer(0);
+  Take(kShard1, 9, 0);
+
+  EXPECT_EQ(core_.Next(), Action(ComputeBatches{{{1}}, false}));
+  EXPECT_EQ(core_.version(kShard0), Version{5});
+  EXPECT_EQ(core_.version(kShard1), Version{9});
+  EXPECT_EQ(core_.version(kShard1, 1), Version{5}) << "the other slot keeps its own";
+}
+
+TEST_F(NeverFetchTest, WeightsDoNotGoBack) {
+  Begin(core_);
+  Answer(0);
+
+  EXPECT_FALSE(core_.OnWeights(kShard0, Weights(4)).ok());
+}
+
+TEST_F(NeverFetchTest, AfterARefusalTheSlotPullsFromThatShardAlone) {
+  Begin(core_);
+  Answer(0, PushOutcome::kTooStale);
+
+  EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{0}}}}));
+  EXPECT_EQ(core_.Next(1), Action(ComputeBatches{{{1}}, false}));
+  Take(kShard0, 8, 0);
+  EXPECT_EQ(core_.Next(), Action(ComputeBatches{{{1}}, false}));
+}
+
+TEST_F(NeverFetchTest, AnotherPolicyBeginsWithAFetchOfEachSlot) {
+  Begin(core_);
+  Answer(0);
+
+  core_.EnterStage({.number = 1, .since = 1});
+
+  for (uint32_t slot : {0u, 1u}) {
+    EXPECT_EQ(core_.Next(slot), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
+  }
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#include "tests/simulation/sim_newest_weights.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace slipstream {
+
+SimNewestWeights::SimNewestWeights(const SimWorld& world, const std::shared_ptr<Process>& process,
+                                   const WorkerShards& shards,
+                                   std::function<void(const absl::Status&)> on_failure)
+    : world_(world),
+      process_(process),
+      shards_(shards),
+      on_failure_(std::move(on_failure)),
+      arriving_(shards.map().parameters()),
+      newest_(shards.map().parameters()) {
+  for (std::unique_ptr<ShardLane>& lane : shards.MakeLanes()) {
+    lanes_.push_back({.shard = std::move(lane), .newest = std::nullopt});
+  }
+}
+
+void SimNewestWeights::Close() {
+  is_closed_ = true;
+  for (Lane& lane : lanes_) lane.shard->Close();
+}
+
+std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, Version held,
+                                                    std::vector<float>& weights) {
+  Lane& lane = lanes_[Value(shard)];
+  is_resting_ = false;
+  if (std::exchange(lane.stands_still, false)) Pull(shard);
+  if (!lane.newest.has_value() || lane.newest->version <= held) return std::nullopt;
+  std::ranges::copy(shards_.Part(std::as_const(newest_), shard),
+                    shards_.Part(weights, shard).begin());
+  return lane.newest;
+}
+
+std::vector<Version> SimNewestWeights::versions() const {
+  std::vector<Version> versions;
+  for (const Lane& lane : lanes_) {
+    versions.push_back(lane.newest.has_value() ? lane.newest->version : Version{});
+  }
+  return versions;
+}
+
+void SimNewestWeights::Pull(ShardId shard) {
+  Lane& lane = lanes_[Value(shard)];
+  PullRequest request = {.identity = shards_.identity(), .shard_map = shards_.map().fingerprint()};
+  if (lane.newest.has_value()) request.min_version = Next(lane.newest->version);
+  lane.shard->Pull(
+      request, shards_.Part(arriving_, shard),
+      [this, shard](const absl::StatusOr<ShardLane::Answer>& answer) { OnPulled(shard, answer); });
+}
+
+void SimNewestWeights::OnPulled(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
+  if (!answer.ok()) return on_failure_(answer.status());
+  shards_.NoteReceived(shard, *answer->weights, arriving_);
+  Lane& lane = lanes_[Value(shard)];
+  const bool is_news = !lane.newest.has_value() || lane.newest->version < answer->weights->version;
+  if (is_news) {
+    lane.newest = answer->weights;
+    std::ranges::copy(shards_.Part(std::as_const(arriving_), shard),
+                      shards_.Part(newest_, shard).begin());
+  }
+  // This runs inside the lane's callback, so the next pull is made in a later event.
+  world_.network.AtProcess(process_, world_.queue.now(), [this, shard, is_news] {
+    if (is_closed_) return;
+    Lane& pulled = lanes_[Value(shard)];
+    pulled.stands_still = is_resting_ || !is_news;
+    if (!pulled.stands_still) Pull(shard);
+  });
+}
+
+}  // namespace slipstream
