@@ -27,7 +27,7 @@ build_packages=(
   bazel-bootstrap g++ pkg-config git ca-certificates python3 xz-utils
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev
-  libdnnl-dev zlib1g-dev libxxhash-dev libssl-dev libutfcpp-dev
+  libdnnl-dev libgloo-dev zlib1g-dev libxxhash-dev libssl-dev libutfcpp-dev
   libgtest-dev libgmock-dev
   python3-dev pybind11-dev patchelf
 )

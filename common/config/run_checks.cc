@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "common/config/all_reduce_checks.h"
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
@@ -405,6 +406,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckStages(draft, diagnostics);
   CheckGuard(draft, diagnostics);
   CheckInPlace(draft, diagnostics);
+  CheckAllReduce(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

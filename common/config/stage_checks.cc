@@ -82,6 +82,16 @@ void CheckInPlace(const RunDraft& draft, DiagnosticList& diagnostics) {
           RowOf(in_place->consistency.policy).name));
 }
 
+/// Checks that no policy under which workers make the weights comes before another one.
+void CheckAllReduceBefore(const RunDraft& draft, size_t place, DiagnosticList& diagnostics) {
+  const PolicyRow& row = RowOf(draft.spec.policies_before[place].consistency.policy);
+  if (!row.traits.all_reduce) return;
+  diagnostics.Report(draft.ItemSource(kPath, place),
+                     fmt::format("{} must be the run's only policy: under the others the servers "
+                                 "make the weights",
+                                 row.name));
+}
+
 void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diagnostics) {
   const PolicyRow& row = RowOf(draft.spec.policies_before[place].consistency.policy);
   const auto report = [&](const std::string& message) {
@@ -143,6 +153,7 @@ void CheckStages(const RunDraft& draft, DiagnosticList& diagnostics) {
   }
   for (size_t i = 0; i < stages; ++i) {
     CheckWorkers(draft, i, diagnostics);
+    CheckAllReduceBefore(draft, i, diagnostics);
     CheckBesideOthers(draft, i, diagnostics);
   }
 }

@@ -58,7 +58,8 @@ class Backup final : public Hardsync {
   const uint32_t backups_;
 };
 
-/// A round closes with a number of gradients, from any members: softsync, async and hogwild.
+/// A round closes with a number of gradients, from any members: softsync, async and hogwild, and
+/// the publications of allreduce.
 class Counted : public Policy {
  public:
   explicit Counted(const ConsistencySpec& spec) : spec_(spec) {}
@@ -162,6 +163,7 @@ std::unique_ptr<const Policy> MakeUnguarded(const ConsistencySpec& spec) {
     case ConsistencySpec::Policy::kSoftsync:
     case ConsistencySpec::Policy::kAsync:
     case ConsistencySpec::Policy::kHogwild:
+    case ConsistencySpec::Policy::kAllReduce:
       break;
   }
   return std::make_unique<Counted>(spec);

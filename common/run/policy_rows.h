@@ -47,10 +47,23 @@ struct PolicyTraits {
   /// later ones: they may be torn. So only rules that add go with it, and nothing that needs the
   /// weights of one version.
   bool in_place = false;
+
+  /// Set if workers add up their gradients among themselves, and each makes the next weights by the
+  /// rule of the optimizer. Servers hold the weights that one of the workers publishes. The members
+  /// are those that the run begins with, and each knows its mini-batches by its place among them.
+  bool all_reduce = false;
 };
 
 /// The axis of consistency policies. The values are the places in kPolicyRows.
-enum class PolicyKind : uint8_t { kHardsync, kSoftsync, kAsync, kSsp, kBackup, kHogwild };
+enum class PolicyKind : uint8_t {
+  kHardsync,
+  kSoftsync,
+  kAsync,
+  kSsp,
+  kBackup,
+  kHogwild,
+  kAllReduce
+};
 
 inline constexpr std::array kPolicyParameters = {
     ParameterRow{
@@ -151,8 +164,19 @@ inline constexpr std::array kPolicyRows = {
               .doc = "each gradient is added in place, in no order; weights may be read torn",
               .traits = {.in_place = true},
               .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
+    // Synchronous SGD without servers, as PyTorch's DistributedDataParallel has it (Li et al., VLDB
+    // 2020, arXiv 2006.15704). To the servers, each publication is a version.
+    PolicyRow{.kind = PolicyKind::kAllReduce,
+              .name = "allreduce",
+              .doc = "workers add up their gradients themselves; servers only keep a copy",
+              .traits = {.all_reduce = true},
+              .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
 };
 static_assert(AreInOrder(kPolicyRows));
+
+/// The most workers that add up gradients among themselves: each is connected with all others.
+inline constexpr uint32_t kAllReduceWorkersMax = 256;
+
 // Rounds that take one gradient from each member wait for members, hand out the mini-batches, and
 // keep workers in step; nothing else does the last two.
 static_assert(std::ranges::all_of(kPolicyRows, [](const PolicyRow& row) {

@@ -105,6 +105,12 @@ struct TrainingSpec {
   /// policies that take one gradient from each member, and with local weights.
   uint32_t pipeline_depth = 1;
 
+  /// Returns the number of mini-batches of the whole run, if nothing ends it early.
+  constexpr uint64_t steps(uint64_t batches_per_epoch) const {
+    const uint64_t of_epochs = batches_per_epoch * epochs;
+    return max_steps == 0 ? of_epochs : std::min(of_epochs, max_steps);
+  }
+
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
@@ -431,14 +437,34 @@ struct RunSpec {
     return all;
   }
 
+  bool all_reduces() const { return consistency.traits().all_reduce; }
+
+  /// Returns the kind of values that servers are pushed. Workers that add up their gradients
+  /// themselves publish the weights that these make.
+  PushKind pushes() const {
+    return all_reduces() ? PushKind::kValues : RowOf(worker.algorithm).pushes;
+  }
+
+  /// Returns the number of mini-batches of one push, or the most. At least 1.
+  uint64_t quantum() const { return all_reduces() ? kStepsMax : worker.quantum(); }
+
+  /// Returns the number of pushes from one fetch of weights to the next. At least 1.
+  uint64_t pushes_per_fetch() const {
+    return all_reduces() ? NeverFetchAgain(worker.parameters) : worker.pushes_per_fetch();
+  }
+
   /// Returns the rule that servers follow under `policy`, one of the run's: `optimizer`, unless
-  /// that makes the workers' local steps. Then it is worker.outer, with the compensation of
-  /// staleness. Its learning rate has the factor that follows from the size of the run. Tensors
-  /// that `optimizer` freezes stay frozen in any case: what an encoding leaves of a difference of 0
-  /// need not be 0.
+  /// that makes the workers' steps. Then it is `assign` where the workers agree on the weights,
+  /// else worker.outer, with the compensation of staleness. Its learning rate has the factor that
+  /// follows from the size of the run. Tensors that `optimizer` freezes stay frozen in any case:
+  /// what an encoding leaves of a difference of 0 need not be 0.
   OptimizerSpec server_optimizer(const ConsistencySpec& policy) const {
     OptimizerSpec servers = optimizer;
-    if (RowOf(worker.algorithm).has_local_weights) {
+    if (policy.traits().all_reduce) {
+      servers = {.kind = RuleKind::kAssign,
+                 .learning_rate = optimizer.learning_rate,
+                 .schedule = optimizer.schedule};
+    } else if (RowOf(worker.algorithm).has_local_weights) {
       servers = {.kind = worker.outer.kind,
                  .parameters = worker.outer.parameters,
                  .learning_rate = worker.outer.learning_rate,

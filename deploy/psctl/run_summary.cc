@@ -133,12 +133,12 @@ std::string PolicyText(const v1::RunStatus& status) {
   for (const v1::PolicyParameter& parameter : status.policy_parameters()) {
     facts.push_back(fmt::format("{} = {}", parameter.key(), parameter.value()));
   }
+  const auto row = std::ranges::find(kPolicyRows, status.policy(), &PolicyRow::name);
+  const PolicyTraits traits = row != kPolicyRows.end() ? row->traits : PolicyTraits();
+  if (traits.all_reduce) return fmt::format("{} (servers keep copies)", status.policy());
   facts.push_back(fmt::format("{} gradient{} per update", status.round_size(),
                               status.round_size() == 1 ? "" : "s"));
-  const auto row = std::ranges::find(kPolicyRows, status.policy(), &PolicyRow::name);
-  if (row != kPolicyRows.end() && row->traits.in_place) {
-    facts.emplace_back("added in place, so reads may be torn");
-  }
+  if (traits.in_place) facts.emplace_back("added in place, so reads may be torn");
   return fmt::format("{} ({})", status.policy(), fmt::join(facts, ", "));
 }
 

@@ -28,6 +28,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       is_measured_(spec.evaluation.by == EvaluationSpec::By::kWorkers),
       exits_after_(spec.run.after == RunControlSpec::After::kExit),
       has_one_publisher_(RowOf(spec.worker.algorithm).pushes == PushKind::kValues),
+      all_reduces_(spec.all_reduces()),
       addresses_(spec.cluster.servers),
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
@@ -101,14 +102,7 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
     // The answer names the servers' actual addresses, so the worker has to wait for the servers.
     return absl::UnavailableError("waiting for the servers of " + servers_.Missing(addresses_));
   }
-  const uint32_t members_max = servers_.MembersMax();
-  const absl::StatusOr<Membership::Registration> made = membership_.Register(
-      applicant, now, has_one_publisher_ ? std::min(members_max, 1u) : members_max);
-  if (absl::IsResourceExhausted(made.status()) && has_one_publisher_ && members_max > 0) {
-    return absl::ResourceExhaustedError(
-        "a run has one publisher, and it is there: wait until it has left, or until its lease is "
-        "over");
-  }
+  const absl::StatusOr<Membership::Registration> made = Register(applicant, now);
   if (!made.ok()) return made.status();
   if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);
@@ -121,6 +115,30 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
            {"process", applicant.process}});
   Advance(now);
   return Identity{run_, made->worker, made->incarnation};
+}
+
+absl::StatusOr<Membership::Registration> Coordinator::Register(const Applicant& applicant,
+                                                               absl::Time now) {
+  const uint32_t places = servers_.MembersMax();
+  if (all_reduces_) {
+    // The ids are the places in the sums, and nobody joins those who have begun.
+    if (applicant.worker.has_value() && Value(*applicant.worker) >= workers_to_start_) {
+      return absl::InvalidArgumentError(
+          fmt::format("worker {} is beyond cluster.workers, {}: under allreduce ids count from 0",
+                      Value(*applicant.worker), workers_to_start_));
+    }
+    const bool is_open = phase_ <= Phase::kWaitingForWorkers;
+    return membership_.Register(applicant, now,
+                                std::min(places, is_open ? workers_to_start_ : membership_.live()));
+  }
+  const uint32_t members_max = has_one_publisher_ ? std::min(places, 1u) : places;
+  absl::StatusOr<Membership::Registration> made = membership_.Register(applicant, now, members_max);
+  if (absl::IsResourceExhausted(made.status()) && has_one_publisher_ && places > 0) {
+    return absl::ResourceExhaustedError(
+        "a run has one publisher, and it is there: wait until it has left, or until its lease is "
+        "over");
+  }
+  return made;
 }
 
 absl::StatusOr<Coordinator::Preparation> Coordinator::OnPrepareModel(
@@ -150,6 +168,23 @@ absl::Status Coordinator::OnHeartbeat(const Identity& worker, std::span<const Pr
   if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
   if (absl::Status taken = TakeProgress(worker, progress); !taken.ok()) return taken;
   Advance(now);
+  return absl::OkStatus();
+}
+
+absl::Status Coordinator::OnMeet(const Identity& worker, const std::string& contact,
+                                 absl::Time now) {
+  if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (!all_reduces_) {
+    return absl::FailedPreconditionError("workers meet only under consistency.policy allreduce");
+  }
+  if (contact.size() > kContactBytesMax) {
+    return absl::InvalidArgumentError(
+        fmt::format("a contact has at most {} bytes, not {}", kContactBytesMax, contact.size()));
+  }
+  if (contact.empty()) return absl::OkStatus();
+  contacts_[worker.worker] = contact;
+  ++changes_;
   return absl::OkStatus();
 }
 
@@ -269,6 +304,17 @@ absl::StatusOr<Coordinator::Preparation> Coordinator::AskModel(const Identity& w
   return answer;
 }
 
+absl::StatusOr<std::string> Coordinator::AskContact(const Identity& worker, WorkerId other) const {
+  if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (Value(other) >= workers_to_start_) {
+    return absl::InvalidArgumentError(
+        fmt::format("there is no worker {} among {}", Value(other), workers_to_start_));
+  }
+  const auto found = contacts_.find(other);
+  return found == contacts_.end() ? std::string() : found->second;
+}
+
 absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, uint32_t stage,
                                                        std::optional<uint64_t> newest_unit) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
@@ -289,7 +335,7 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
   }
   // It has yet to reach the stage from which on gradients count.
   if (stage < answer.since_stage) return answer;
-  if (phase_ > Phase::kTraining || works_in_rounds()) return answer;
+  if (phase_ > Phase::kTraining || works_in_rounds() || all_reduces_) return answer;
 
   std::optional<WorkLedger::Unit> unit;
   if (newest_unit.has_value()) unit = ledger_->FindNewer(worker.worker, *newest_unit);
@@ -321,7 +367,8 @@ uint64_t Coordinator::batches_total() const {
 }
 
 bool Coordinator::HasWork(WorkerId worker) const {
-  return ledger_.has_value() ? ledger_->HoldsWork(worker) : batches_done() < batches_total();
+  const bool is_handed_out = ledger_.has_value() && !all_reduces_;
+  return is_handed_out ? ledger_->HoldsWork(worker) : batches_done() < batches_total();
 }
 
 uint64_t Coordinator::batches_done() const {
@@ -373,6 +420,8 @@ void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
     ledger_->ReportUpTo(worker, servers_.PushedEnd(worker, gone));
     ledger_->Release(worker);
   }
+  const bool is_needed = phase_ == Phase::kInitializing || phase_ == Phase::kTraining;
+  if (all_reduces_ && is_needed && !lost_.has_value()) lost_ = worker;
   ++changes_;
 }
 

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_SERVER_CORE_COORDINATOR_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <span>
@@ -99,6 +100,9 @@ class Coordinator {
     absl::Duration fails_in;
   };
 
+  /// The most bytes by which a worker can be reached.
+  static constexpr size_t kContactBytesMax = size_t{64} << 10;
+
   /// The longest silence of a server that does not count as missing. Servers report several times a
   /// second.
   static constexpr absl::Duration kServerSilenceMax = absl::Seconds(2);
@@ -124,6 +128,10 @@ class Coordinator {
   absl::Status OnFinishInitialization(const Identity& worker, uint64_t grant, absl::Time now);
   absl::Status OnHeartbeat(const Identity& worker, std::span<const Progress> progress,
                            absl::Time now);
+
+  /// Notes by which bytes other workers reach this one, where workers add up their gradients
+  /// themselves; empty if it does not say. FAILED_PRECONDITION in other runs.
+  absl::Status OnMeet(const Identity& worker, const std::string& contact, absl::Time now);
 
   /// Notes that this incarnation pushes nothing more. The unfinished part of its units is free
   /// again.
@@ -174,6 +182,9 @@ class Coordinator {
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
   absl::StatusOr<Work> AskWork(const Identity& worker, uint32_t stage,
                                std::optional<uint64_t> newest_unit);
+
+  /// Returns what the worker `other` has told OnMeet; empty if it has not yet. Renews no lease.
+  absl::StatusOr<std::string> AskContact(const Identity& worker, WorkerId other) const;
 
   /// A number that rises whenever a waiting call may have an answer.
   uint64_t changes() const { return changes_; }
@@ -228,6 +239,7 @@ class Coordinator {
  private:
   bool IsOver() const { return phase_ == Phase::kFinished || phase_ == Phase::kFailed; }
   absl::Status RefuseIfOver() const;
+  absl::StatusOr<Membership::Registration> Register(const Applicant& applicant, absl::Time now);
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
   void OnGone(WorkerId worker, Incarnation gone);
 
@@ -265,6 +277,7 @@ class Coordinator {
   std::vector<WorkerId> FindMissingWorkers() const;
   std::string MissingWorkers() const;
   std::string LastWords() const;
+  std::string LostWorker() const;
   void PublishOrders(absl::Time now);
   bool ServersMayExit(absl::Time now) const;
   void AddNote(bool is_warning, std::string text, std::vector<LogField> fields = {});
@@ -280,6 +293,7 @@ class Coordinator {
   const bool is_measured_;  // Workers measure the weights, at least the final ones.
   const bool exits_after_;
   const bool has_one_publisher_;              // The weights of several would take turns.
+  const bool all_reduces_;                    // As PolicyTraits::all_reduce.
   const std::vector<std::string> addresses_;  // The servers' addresses in the settings.
 
   Membership membership_;
@@ -293,6 +307,11 @@ class Coordinator {
 
   // Set if workers take local steps by their speed.
   std::optional<WorkerSpeeds> speeds_;
+
+  // With all_reduces_: how workers reach each other, and the first of them that was gone while all
+  // were needed.
+  std::map<WorkerId, std::string> contacts_;
+  std::optional<WorkerId> lost_;
 
   // The stages of the run, and whether a change has made others of them than the settings have.
   std::vector<RunStage> stages_;

@@ -26,6 +26,12 @@ absl::Status Coordinator::RefuseChange(const RunChange& change) const {
                     "version; name it in run.yaml for the first epochs (consistency.before)",
                     policy.name));
   }
+  if (all_reduces_ || policy.traits.all_reduce) {
+    return absl::FailedPreconditionError(
+        "under allreduce the workers make the updates, by what run.yaml says from the begin of a "
+        "run "
+        "to its end: neither policy nor rate change");
+  }
   const PolicyRow& before = RowOf(present().consistency.policy);
   if (change.sets_policy && policy.traits.in_place != before.traits.in_place) {
     const bool is_new = policy.traits.in_place;

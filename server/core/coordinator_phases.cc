@@ -35,6 +35,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
                             DurationText(start_timeout_)),
                 now);
   }
+  if (lost_.has_value()) return Fail(LostWorker(), now);
   if (!stage_is_open_ && servers_.AllSeen(stage_orders_)) {
     stage_is_open_ = true;
     holds_work_ = false;
@@ -173,6 +174,7 @@ void Coordinator::MakeLedger() {
   }
   ledger_.emplace(StageEnd(stage_), orders_.model->batches_per_epoch, pushes_);
   if (stage_ > 0) ledger_->BeginAt(StageEnd(stage_ - 1));
+  if (all_reduces_) ledger_->HandOutAll(membership_.LowestLive());
 }
 
 bool Coordinator::WorkIsDone() {
@@ -272,6 +274,16 @@ std::string Coordinator::LastWords() const {
     return fmt::format("; worker {}: {}", Value(id), worker.failure);
   }
   return "";
+}
+
+std::string Coordinator::LostWorker() const {
+  const Membership::Worker& worker = membership_.workers().at(*lost_);
+  return fmt::format(
+      "worker {} on {} is gone ({}), and under allreduce every step needs all {} workers; start "
+      "the "
+      "run again, with fewer workers or from saved weights",
+      Value(*lost_), worker.host, worker.failure.empty() ? "it left or came anew" : worker.failure,
+      workers_to_start_);
 }
 
 bool Coordinator::ServersMayExit(absl::Time now) const {

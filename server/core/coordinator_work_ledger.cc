@@ -53,6 +53,12 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
   return unit;
 }
 
+void WorkLedger::HandOutAll(WorkerId worker) {
+  PS_CHECK(last_unit_ == 0 && next_ < end_);
+  held_[worker][++last_unit_] = {next_, end_ - next_, 0};
+  next_ = end_;
+}
+
 std::optional<WorkLedger::Unit> WorkLedger::FindNewer(WorkerId worker, uint64_t newest) const {
   const auto holds = held_.find(worker);
   if (holds == held_.end()) return std::nullopt;
@@ -108,9 +114,12 @@ bool WorkLedger::Release(WorkerId worker) {
 }
 
 void WorkLedger::Count(uint64_t first, uint64_t batches) {
-  // A unit lies within one epoch.
-  done_of_epoch_[first / per_epoch_] += batches;
   done_ += batches;
+  for (const uint64_t end = first + batches; first < end;) {
+    const uint64_t of_epoch = std::min(per_epoch_ - first % per_epoch_, end - first);
+    done_of_epoch_[first / per_epoch_] += of_epoch;
+    first += of_epoch;
+  }
   while (!done_of_epoch_.empty() && done_of_epoch_.begin()->first == epochs_done_ &&
          done_of_epoch_.begin()->second == per_epoch_) {
     done_of_epoch_.erase(done_of_epoch_.begin());

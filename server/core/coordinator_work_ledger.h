@@ -23,7 +23,8 @@ namespace slipstream {
 ///  - every mini-batch is either not handed out, in exactly one unit, or done;
 ///  - once closed, nothing is handed out;
 ///  - a mini-batch that is done stays done;
-///  - no unit crosses the end of an epoch, and no worker holds more than units_max().
+///  - no unit but that of HandOutAll crosses the end of an epoch, and no worker holds more than
+///    units_max().
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class WorkLedger {
@@ -67,6 +68,10 @@ class WorkLedger {
   /// Hands out the next unit. Returns nothing if the worker holds enough, all are handed out, or
   /// the ledger is closed. Numbers rise from 1. `workers` is λ, the number of live workers.
   std::optional<Unit> HandOut(WorkerId worker, uint32_t workers);
+
+  /// Hands out all mini-batches in unit 1, to the worker that reports what all workers have done.
+  /// REQUIRES: nothing was handed out.
+  void HandOutAll(WorkerId worker);
 
   /// Returns the oldest unit of this worker with a number above `newest`: the worker never got it.
   std::optional<Unit> FindNewer(WorkerId worker, uint64_t newest) const;

@@ -26,8 +26,7 @@ std::string_view Name(EndReason reason) {
 
 uint64_t StopConditions::Steps(uint64_t batches_per_epoch) const {
   PS_CHECK(batches_per_epoch > 0);
-  const uint64_t steps = batches_per_epoch * training_.epochs;
-  return training_.max_steps == 0 ? steps : std::min(steps, training_.max_steps);
+  return training_.steps(batches_per_epoch);
 }
 
 EndReason StopConditions::ReasonOfLastStep(uint64_t batches_per_epoch) const {

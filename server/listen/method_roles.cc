@@ -29,6 +29,7 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/Register", kWorker},
     {"/slipstream.v1.Coordinator/PrepareModel", kWorker},
     {"/slipstream.v1.Coordinator/FinishInitialization", kWorker},
+    {"/slipstream.v1.Coordinator/Meet", kWorker},
     {"/slipstream.v1.Coordinator/Heartbeat", kWorker},
     {"/slipstream.v1.Coordinator/GetWork", kWorker},
     {"/slipstream.v1.Coordinator/Report", kWorker},

@@ -142,6 +142,24 @@ grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
   return Serve(context, worker.worker, event);
 }
 
+grpc::ServerUnaryReactor* CoordinatorService::Meet(grpc::CallbackServerContext* context,
+                                                   const v1::MeetRequest* request,
+                                                   v1::MeetReply* reply) {
+  const Identity worker = FromWire(request->identity());
+  const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return coordinator_.OnMeet(worker, request->contact(), now);
+  };
+  const auto question = [this, worker, other = WorkerId{request->worker()}, reply](bool is_last)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+    const absl::StatusOr<std::string> contact = coordinator_.AskContact(worker, other);
+    if (!contact.ok()) return contact.status();
+    if (contact->empty() && !is_last) return std::nullopt;
+    reply->set_contact(*contact);
+    return absl::OkStatus();
+  };
+  return ServeOrPark(context, worker.worker, event, request->wait_ms(), question);
+}
+
 absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                                                v1::HeartbeatReply& reply) {
   const Identity worker = FromWire(request.identity());

@@ -111,6 +111,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   grpc::ServerUnaryReactor* FinishInitialization(grpc::CallbackServerContext* context,
                                                  const v1::FinishInitializationRequest* request,
                                                  v1::FinishInitializationReply* reply) override;
+  grpc::ServerUnaryReactor* Meet(grpc::CallbackServerContext* context,
+                                 const v1::MeetRequest* request, v1::MeetReply* reply) override;
   grpc::ServerBidiReactor<v1::HeartbeatRequest, v1::HeartbeatReply>* Heartbeat(
       grpc::CallbackServerContext* context) override;
   grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* GetWork(

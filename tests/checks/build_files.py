@@ -36,7 +36,7 @@ SUFFIXES = SOURCE_SUFFIXES + HEADER_SUFFIXES + TEXTUAL_SUFFIXES
 # The system's libraries, by the beginning of their headers' names.
 SYSTEM_LIBRARIES = {
     "CLI/": "@cli11", "absl/": "@absl", "benchmark/": "@benchmark", "fmt/": "@spdlog",
-    "gmock/": "@googletest", "google/protobuf/": "@com_google_protobuf//:protobuf",
+    "gloo/": "@gloo", "gmock/": "@googletest", "google/protobuf/": "@com_google_protobuf//:protobuf",
     "grpc/": "@grpc", "grpcpp/": "@grpc", "gtest/": "@googletest", "nlohmann/": "@nlohmann_json",
     "oneapi/": "@dnnl", "openssl/": "@crypto", "pybind11/": "@pybind11", "spdlog/": "@spdlog", "utf8cpp/": "@utfcpp",
     "xxhash.h": "@xxhash", "yaml-cpp/": "@yaml_cpp", "zlib.h": "@zlib",

@@ -54,6 +54,7 @@ MAY_INCLUDE = {
     "worker": ("common/config", "common/json", "common/log", "common/model_file", "common/process",
                "common/rpc", "common/run", "common/security", "worker/training"),
     "worker/algorithm": ("common/layout", "common/run"),
+    "worker/allreduce": ("worker/client",),
     "worker/client": ("common/files", "common/kernels", "common/layout", "common/local",
                       "common/log", "common/process", "common/protocol", "common/rpc",
                       "common/run", "common/wire", "proto", "worker/core"),
@@ -72,7 +73,7 @@ MAY_INCLUDE = {
                         "common/layout", "common/local", "common/log", "common/model",
                         "common/memory", "common/model_file", "common/policy", "common/process",
                         "common/protocol", "common/run", "common/wire", "worker/algorithm",
-                        "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
+                        "worker/allreduce", "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
                         "worker/model"),
 }
 FOR_ALL = "common/base"

@@ -29,6 +29,7 @@ CALLS = {
     "Register": Call(COORDINATOR + "Register", number(1, 3), "wt"),
     "PrepareModel": Call(COORDINATOR + "PrepareModel", WORKER_3, "wt"),
     "FinishInitialization": Call(COORDINATOR + "FinishInitialization", WORKER_3, "wt"),
+    "Meet": Call(COORDINATOR + "Meet", WORKER_3, "wt"),
     "Heartbeat": Call(COORDINATOR + "Heartbeat", WORKER_3, "wt"),
     "GetWork": Call(COORDINATOR + "GetWork", WORKER_3, "wt"),
     "Report": Call(COORDINATOR + "Report", WORKER_3, "wt"),

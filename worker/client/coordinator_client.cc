@@ -68,6 +68,10 @@ absl::Status CoordinatorClient::FinishInitialization(
   return Call(&Stub::FinishInitialization, request).status();
 }
 
+absl::StatusOr<v1::MeetReply> CoordinatorClient::Meet(const v1::MeetRequest& request) const {
+  return Call(&Stub::Meet, request, absl::Milliseconds(request.wait_ms()));
+}
+
 absl::Status CoordinatorClient::Report(const v1::ReportRequest& request) const {
   return Call(&Stub::Report, request).status();
 }

@@ -48,6 +48,7 @@ class CoordinatorClient {
   absl::StatusOr<v1::RegisterReply> Register(const v1::RegisterRequest& request) const;
   absl::StatusOr<v1::PrepareModelReply> PrepareModel(const v1::PrepareModelRequest& request) const;
   absl::Status FinishInitialization(const v1::FinishInitializationRequest& request) const;
+  absl::StatusOr<v1::MeetReply> Meet(const v1::MeetRequest& request) const;
   absl::Status Report(const v1::ReportRequest& request) const;
 
   absl::StatusOr<v1::FollowReply> Follow(const v1::FollowRequest& request) const;

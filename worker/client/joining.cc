@@ -116,4 +116,28 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
   return absl::CancelledError("stopped");
 }
 
+absl::Status LeaveContact(const CoordinatorClient& coordinator, const Identity& identity,
+                          const std::string& contact) {
+  v1::MeetRequest request;
+  *request.mutable_identity() = ToWire(identity);
+  request.set_contact(contact);
+  request.set_worker(Value(identity.worker));
+  return coordinator.Meet(request).status();
+}
+
+absl::StatusOr<std::string> AwaitContact(const CoordinatorClient& coordinator,
+                                         const Identity& identity, WorkerId other,
+                                         const std::function<bool()>& cancelled) {
+  v1::MeetRequest request;
+  *request.mutable_identity() = ToWire(identity);
+  request.set_worker(Value(other));
+  request.set_wait_ms(kWaitMilliseconds);
+  while (!cancelled()) {
+    const absl::StatusOr<v1::MeetReply> reply = coordinator.Meet(request);
+    if (!reply.ok()) return reply.status();
+    if (!reply->contact().empty()) return reply->contact();
+  }
+  return absl::CancelledError("stopped");
+}
+
 }  // namespace slipstream

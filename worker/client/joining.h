@@ -82,6 +82,17 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
                                          const Identity& identity, const ModelProposal& proposal,
                                          const std::function<bool()>& cancelled);
 
+/// Where workers add up their gradients themselves: leaves the bytes by which the others reach this
+/// one.
+absl::Status LeaveContact(const CoordinatorClient& coordinator, const Identity& identity,
+                          const std::string& contact);
+
+/// Waits for the bytes by which `other` is reached. Returns CANCELLED once `cancelled` returns
+/// true.
+absl::StatusOr<std::string> AwaitContact(const CoordinatorClient& coordinator,
+                                         const Identity& identity, WorkerId other,
+                                         const std::function<bool()>& cancelled);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_CLIENT_JOINING_H_

@@ -39,13 +39,14 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& settings,
           .map = map,
           .in_step = first.in_step,
           .releases_unused = first.waits_for_members,
-          .quantum = settings.worker.quantum(),
+          .quantum = settings.quantum(),
           .keeps_weights = algorithm.keeps_weights,
           .pushes_per_fetch = settings.worker.has_free_lanes() ? WorkerCore::kNeverFetches
-                                                               : settings.worker.pushes_per_fetch(),
+                                                               : settings.pushes_per_fetch(),
           .has_free_lanes = settings.worker.has_free_lanes(),
-          .pushes = algorithm.pushes,
-          .changes_weights = algorithm.has_local_weights && !settings.worker.lands_apart(),
+          .pushes = settings.pushes(),
+          .changes_weights = settings.all_reduces() ||
+                             (algorithm.has_local_weights && !settings.worker.lands_apart()),
           .sends_parts_ahead = settings.worker.fragments() > 1,
           .shards = shards};
 }

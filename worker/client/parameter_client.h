@@ -5,7 +5,6 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,6 +16,7 @@
 #include "common/run/run_spec.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
+#include "worker/client/gradient_client.h"
 #include "worker/client/gradient_feed.h"
 #include "worker/client/joining.h"
 #include "worker/client/newest_weights.h"
@@ -30,15 +30,7 @@
 
 namespace slipstream {
 
-/// The model as a training loop sees it: weights arrive, and gradients are pushed.
-///
-///   while (true) {
-///     StatusOr<Step> step = client.Advance();   // Weights to compute a gradient from.
-///     … the batches that *step names, or a unit of work for it, or the end …
-///     GradientFeed& feed = client.BeginPush(0, {.batches = …, .examples = …});
-///     … compute, and report final ranges to the feed …
-///     client.FinishPush(0, seal);               // Or AbortPush, if it must not count.
-///   }
+/// The client of a worker whose gradients go to the servers.
 ///
 /// The client carries out the decisions of WorkerCore: which shards to pull from, which shards to
 /// tell that no gradient comes, and with which sequence and base version a gradient is pushed.
@@ -57,7 +49,7 @@ namespace slipstream {
 ///
 /// Not thread-safe: one owner, which computes; other threads may throw the CancelSwitch and report
 /// ranges to a feed. The core is guarded by a mutex, because the lanes report answers to it.
-class ParameterClient {
+class ParameterClient final : public GradientClient {
  public:
   struct Options {
     Identity identity;
@@ -113,40 +105,13 @@ class ParameterClient {
     WeightsListener* listener = nullptr;
   };
 
-  /// Describes a push: the mini-batches that it stands for and their number of examples.
-  struct Gradient {
-    BatchRanges batches;
-    uint32_t examples = 0;
-
-    /// The caller's number for this step; Transfer repeats it.
-    uint64_t step = 0;
-
-    /// The same as PushHeader::label.
-    uint64_t label = 0;
-  };
-
-  /// How the exchange of one step went, lane by lane in the order of shards. Lanes of shards to
-  /// which nothing was pushed after this step have no times.
-  struct Transfer {
-    uint64_t step = 0;
-    std::vector<LaneTimes> lanes;
-  };
-
-  /// The next action for the slot's weights, which have arrived or are arriving.
-  struct Compute {
-    BatchRanges batches;
-  };
-  struct AwaitUnit {};  // Call OnUnit or OnNoMoreUnits.
-  struct Finished {};
-  using Step = std::variant<Compute, AwaitUnit, Finished>;
-
   /// `slots`: one for each gradient that may be in flight, at least one. `cancel` must outlive the
   /// client; a failure of any call throws it.
   ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                   CancelSwitch& cancel);
 
   /// Aborts pushes that were begun and neither finished nor aborted; waits for the others.
-  ~ParameterClient();
+  ~ParameterClient() override;
 
   /// Sends the initial weights to all shards.
   absl::Status Initialize(uint64_t grant, std::span<const float> weights);
@@ -154,7 +119,7 @@ class ParameterClient {
   /// Prepares the slot's next gradient: waits for the answers to its last push, and pulls weights,
   /// excuses the worker from rounds and releases weights as needed. Fails with the first failure of
   /// any call, see push_verdict.h.
-  absl::StatusOr<Step> Advance(uint32_t slot = 0);
+  absl::StatusOr<Step> Advance(uint32_t slot = 0) override;
 
   /// For a caller that keeps its weights, just before BeginPush, or one that has not used the
   /// weights of Advance for long: waits for the newest weights that the slot's next push can be
@@ -177,11 +142,11 @@ class ParameterClient {
   /// Announces the gradient of the batches that Advance named; lanes begin to send the parts that
   /// the feed reports as final. The feed may be used until the push is finished or aborted, one of
   /// which must follow.
-  GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient);
+  GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient) override;
 
   /// Completes the push: the whole gradient is final, and it counts. The shards write the seal's
   /// loss to their push logs.
-  absl::Status FinishPush(uint32_t slot, const PushSeal& seal);
+  absl::Status FinishPush(uint32_t slot, const PushSeal& seal) override;
 
   /// Pushes the values of these shards ahead of the others of the same gradient. BeginPush then
   /// begins the rest; until that is finished or aborted, Advance, FetchForPush and EnterStage may
@@ -200,33 +165,33 @@ class ParameterClient {
 
   /// Aborts the push: the gradient must not count, except for parts that were pushed ahead. Advance
   /// names batches again, unless they are skipped.
-  void AbortPush(uint32_t slot);
+  void AbortPush(uint32_t slot) override;
 
   /// Waits until everything that was begun is done: all pushes are answered, and all weights have
   /// arrived.
-  absl::Status Drain();
+  absl::Status Drain() override;
 
   /// Marks the batches of the slot's aborted push as done without a gradient, because their values
   /// are unusable (not finite). Waits for the answers to older pushes.
-  void Skip(uint32_t slot);
+  void Skip(uint32_t slot) override;
 
   /// Goes on with a later stage of the run, see WorkerCore. Waits for everything that was begun,
   /// unless the client goes on as it is.
-  absl::Status EnterStage(const WorkerCore::Stage& stage);
+  absl::Status EnterStage(const WorkerCore::Stage& stage) override;
 
   // Units of work, for policies without rounds.
-  void OnUnit(const WorkUnit& unit);
-  void OnNoMoreUnits();
-  void OnWorkEnds();
-  void OnSteps(uint64_t steps);
-  bool wants_unit() const;
-  std::vector<UnitProgress> progress() const;
+  void OnUnit(const WorkUnit& unit) override;
+  void OnNoMoreUnits() override;
+  void OnWorkEnds() override;
+  void OnSteps(uint64_t steps) override;
+  bool wants_unit() const override;
+  std::vector<UnitProgress> progress() const override;
 
   /// See WorkerCore.
-  uint64_t split_pushes() const;
+  uint64_t split_pushes() const override;
 
   /// See WorkerCore. No answer to such a push brings weights to compute from.
-  bool goes_on() const;
+  bool goes_on() const override;
 
   Version version(ShardId shard, uint32_t slot = 0) const;
 
@@ -236,7 +201,7 @@ class ParameterClient {
   std::vector<PushReply> replies() const;
 
   /// Returns the transfers that ended since the last call, oldest first.
-  std::vector<Transfer> TakeTransfers();
+  std::vector<Transfer> TakeTransfers() override;
 
  private:
   /// The values of a gradient that are pushed to these shards at once.

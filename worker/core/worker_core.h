@@ -187,8 +187,8 @@ class WorkerCore {
   void OnNoMoreUnits() { units_.Close(); }
 
   /// Notes that the next pushes without rounds stand for this many mini-batches; below 1 and above
-  /// options.quantum the bound counts. REQUIRES: no slot is between a Next() that named batches and
-  /// OnBatchesBegun.
+  /// options.quantum the bound counts. Next() names those anew that it has named and that are not
+  /// begun.
   void OnSteps(uint64_t steps) {
     units_.SetQuantum(std::clamp<uint64_t>(steps, 1, options_.quantum));
   }

@@ -17,6 +17,9 @@ class GradientClip {
  public:
   explicit GradientClip(const OptimizerSpec& optimizer);
 
+  /// Whether there is a bound of the norm.
+  bool clips_norm() const { return norm_ > 0; }
+
   /// Clips each value.
   void ClipValues(std::span<float> gradient) const;
 

@@ -49,15 +49,16 @@ InnerRule::InnerRule(const OptimizerSpec& optimizer, const TensorLayout& layout)
   }
 }
 
-void InnerRule::Update(ParameterRange piece, std::span<float> weights,
-                       std::span<const float> gradient, const StepSize& step) {
+void InnerRule::Update(ParameterRange piece, std::span<float> weights, std::span<const float> sum,
+                       const StepSize& step, float inverse_divisor) {
   const std::span<float> weights_out = std::span(weights_out_).first(piece.size());
   UpdateArrays arrays = {.weights_in = weights, .weights_out = weights_out};
   for (uint32_t i = 0; i < row_.state_arrays; ++i) {
     arrays.states[i] = {std::span(states_[i]).subspan(piece.begin, piece.size()),
                         std::span(states_out_[i]).first(piece.size())};
   }
-  rules_.Update(piece.begin, arrays, {.sum = gradient}, step, scalars_, Stores::kCached);
+  rules_.Update(piece.begin, arrays, {.sum = sum, .inverse_divisor = inverse_divisor}, step,
+                scalars_, Stores::kCached);
   if (row_.measures_tensors) rules_.FinishTensor(piece.begin, weights, weights_out, step);
   std::ranges::copy(weights_out, weights.begin());
   for (uint32_t i = 0; i < row_.state_arrays; ++i) {

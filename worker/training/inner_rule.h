@@ -29,10 +29,11 @@ class InnerRule {
   /// Begins a step: each piece is updated once before the next one.
   void BeginStep() { scalars_ = rules_.Next(scalars_); }
 
-  /// Updates the weights of a piece by its gradient; both have the piece's values only. If the rule
-  /// does not measure tensors (RuleRow::measures_tensors), this may be a part of a piece.
-  void Update(ParameterRange piece, std::span<float> weights, std::span<const float> gradient,
-              const StepSize& step);
+  /// Updates the weights of a piece by its gradient, which is `sum` · inverse_divisor; both have
+  /// the piece's values only. If the rule does not measure tensors (RuleRow::measures_tensors),
+  /// this may be a part of a piece.
+  void Update(ParameterRange piece, std::span<float> weights, std::span<const float> sum,
+              const StepSize& step, float inverse_divisor = 1);
 
   /// Resets the state to that before the first step.
   void ForgetState();

@@ -18,7 +18,7 @@ void StepFigures::OnStep(const Step& step) {
   if (window_.size() > kWindowSteps) window_.pop_front();
 }
 
-void StepFigures::OnTransfer(ParameterClient::Transfer transfer) {
+void StepFigures::OnTransfer(GradientClient::Transfer transfer) {
   absl::Duration longest;
   for (const LaneTimes& lane : transfer.lanes) longest = std::max(longest, lane.busy);
   MutexLock lock(mutex_);

@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
-#include "worker/client/parameter_client.h"
+#include "worker/client/gradient_client.h"
 #include "worker/core/unit_queue.h"
 #include "worker/training/nonfinite_steps.h"
 
@@ -121,7 +121,7 @@ class StepFigures {
 
   /// Notes that the step's push was answered and all weights arrived. REQUIRES: OnStep was called
   /// for the step.
-  void OnTransfer(ParameterClient::Transfer transfer);
+  void OnTransfer(GradientClient::Transfer transfer);
   void OnProgress(std::vector<UnitProgress> progress);
   void OnSplitPushes(uint64_t split_pushes);
 

@@ -26,7 +26,7 @@ constexpr absl::Duration kWarningInterval = absl::Seconds(1);
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
-                           std::span<const std::unique_ptr<Plan>> plans, ParameterClient& client,
+                           std::span<const std::unique_ptr<Plan>> plans, GradientClient& client,
                            UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
                            Interruption& interruption)
     : options_(options),
@@ -52,12 +52,12 @@ absl::Status TrainingLoop::Run() {
     if (const uint64_t steps = heartbeat_.steps(); steps > 0) client_.OnSteps(steps);
     const absl::Time turn = absl::Now();
     const uint64_t before = steps_;
-    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
+    const absl::StatusOr<GradientClient::Step> step = client_.Advance(slot);
     if (!step.ok()) return step.status();
     work_.TellFigures();
-    const bool is_finished = std::holds_alternative<ParameterClient::Finished>(*step);
+    const bool is_finished = std::holds_alternative<GradientClient::Finished>(*step);
     absl::Status status;
-    if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
+    if (const auto* compute = std::get_if<GradientClient::Compute>(&*step)) {
       status = Push(slot, compute->batches, turn);
     } else if (is_finished) {
       const absl::StatusOr<bool> is_over = work_.HeedFinished(slot);
@@ -80,9 +80,9 @@ absl::Status TrainingLoop::Push(uint32_t slot, const BatchRanges& batches, absl:
 
 absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Time turn) {
   Plan& plan = *plans_[slot];
-  if (client_.has_free_lanes()) {
+  if (options_.servers != nullptr && options_.servers->has_free_lanes()) {
     plan.ExpectWeights();
-    if (absl::Status taken = client_.TakeNewest(slot); !taken.ok()) return taken;
+    if (absl::Status taken = options_.servers->TakeNewest(slot); !taken.ok()) return taken;
   }
   StepFigures::Step step = BeginStep(index, turn);
   const Batch batch = feeds_[slot]->Take(index);
@@ -129,12 +129,13 @@ absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time
   }
   // CANCELLED: the client knows what to do, as in PushGradient, unless a part has left.
   if (!status.ok()) {
-    const bool has_begun = client_.ShardsToPush().size() < client_.map().shards();
+    const bool has_begun =
+        options_.servers->ShardsToPush().size() < options_.servers->map().shards();
     const bool goes_on = absl::IsCancelled(status) && !interruption_.interrupted() && !has_begun;
     return goes_on ? absl::OkStatus() : status;
   }
   std::optional<std::string> nonfinite = std::exchange(part_nonfinite_, std::nullopt);
-  if (local.steps() > 0 && !nonfinite) nonfinite = PreparePart(client_.ShardsToPush());
+  if (local.steps() > 0 && !nonfinite) nonfinite = PreparePart(options_.servers->ShardsToPush());
   if (nonfinite) {
     status = NoteNonfinite(ReadTaken().last_batch, *nonfinite);
     if (!status.ok()) return status;
@@ -199,7 +200,8 @@ absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_
   const uint64_t steps = CountOf(batches);
   // Without any step, there is nothing to push yet.
   std::vector<ShardId> leaving;
-  if (local.steps() > 0) leaving = fragments.LeavingAfter(taken, steps, client_.ShardsToPush());
+  if (local.steps() > 0)
+    leaving = fragments.LeavingAfter(taken, steps, options_.servers->ShardsToPush());
   const bool is_due =
       taken == steps || !leaving.empty() || taken >= left_after_ + fragments.delay();
   if (is_on_the_way_ && is_due) {
@@ -210,7 +212,7 @@ absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_
   if (part_nonfinite_) return absl::OkStatus();
   if (absl::Status status = PrepareToPush(); !status.ok()) return status;
   const absl::Status pushed =
-      client_.PushPart(GradientOf(batches), leaving, {.loss = ReadTaken().loss});
+      options_.servers->PushPart(GradientOf(batches), leaving, {.loss = ReadTaken().loss});
   if (!pushed.ok()) return pushed;
   left_after_ = taken;
   is_on_the_way_ = true;
@@ -220,7 +222,7 @@ absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_
 absl::Status TrainingLoop::LandFragments() {
   if (absl::Status status = client_.Drain(); !status.ok()) return status;
   is_on_the_way_ = false;
-  for (const ParameterRange& range : client_.TakeLanded()) {
+  for (const ParameterRange& range : options_.servers->TakeLanded()) {
     options_.local_steps->OnFragmentLanding(range);
   }
   return absl::OkStatus();
@@ -231,7 +233,7 @@ std::optional<std::string> TrainingLoop::PreparePart(const std::vector<ShardId>&
   const float loss = ReadTaken().loss;
   std::optional<std::string> nonfinite;
   for (const ShardId shard : shards) {
-    const ParameterRange range = client_.map().range(shard);
+    const ParameterRange range = options_.servers->map().range(shard);
     local.BeforePush(range);
     const std::span<const float> values = local.outbox().subspan(range.begin, range.size());
     if (!nonfinite) nonfinite = NonfinitePart(loss, values, options_.push_codec, range.begin);
@@ -239,7 +241,7 @@ std::optional<std::string> TrainingLoop::PreparePart(const std::vector<ShardId>&
   return nonfinite;
 }
 
-ParameterClient::Gradient TrainingLoop::GradientOf(const BatchRanges& batches) const {
+GradientClient::Gradient TrainingLoop::GradientOf(const BatchRanges& batches) const {
   // When the first part leaves, nobody knows yet whether later steps will be left out.
   const bool has_fragments = options_.local_steps->has_fragments();
   const uint64_t examples =
@@ -253,7 +255,7 @@ absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
   // Weights that came meanwhile may have ended the round.
   if (absl::Status status = CheckWanted(client_.Advance(0), batches); !status.ok()) return status;
   if (local.landing().empty()) return absl::OkStatus();
-  const std::vector<ParameterRange> without_effect = client_.TakeRangesWithoutEffect();
+  const std::vector<ParameterRange> without_effect = options_.servers->TakeRangesWithoutEffect();
   if (!local.is_started()) {
     local.StartFromLanding();
   } else {
@@ -263,15 +265,15 @@ absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
 }
 
 absl::Status TrainingLoop::Land(const BatchRanges& batches) {
-  const absl::Status wanted = CheckWanted(client_.FetchForPush(0), batches);
+  const absl::Status wanted = CheckWanted(options_.servers->FetchForPush(0), batches);
   if (wanted.ok()) options_.local_steps->OnLanding();
   return wanted;
 }
 
-absl::Status TrainingLoop::CheckWanted(const absl::StatusOr<ParameterClient::Step>& step,
+absl::Status TrainingLoop::CheckWanted(const absl::StatusOr<GradientClient::Step>& step,
                                        const BatchRanges& batches) {
   if (!step.ok()) return step.status();
-  const auto* compute = std::get_if<ParameterClient::Compute>(&*step);
+  const auto* compute = std::get_if<GradientClient::Compute>(&*step);
   const bool is_wanted = compute != nullptr && compute->batches == batches;
   return is_wanted ? absl::OkStatus()
                    : absl::CancelledError("the shards have gone on without this push");

@@ -19,6 +19,7 @@
 #include "common/protocol/batch_ranges.h"
 #include "common/run/consistency_spec.h"
 #include "common/run/worker_slowdown.h"
+#include "worker/client/gradient_client.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
@@ -36,8 +37,8 @@
 
 namespace slipstream {
 
-/// Computes gradients until no work is left. In the meantime the client's lanes push them and bring
-/// the next weights.
+/// Computes gradients until no work is left. In the meantime the client's threads send them and
+/// bring the next weights.
 ///
 /// There is one plan for each slot of the pipeline, and the plans take turns. With one, a step's
 /// gradient is sent while the backward pass goes on, and the next step's forward pass goes on while
@@ -57,6 +58,10 @@ class TrainingLoop {
 
     /// The local steps of the only slot, if the run's algorithm has local weights; else null.
     LocalSteps* local_steps = nullptr;
+
+    /// The client, if it is one of servers: local steps and free lanes use more of it. Null if
+    /// workers reduce their gradients among themselves.
+    ParameterClient* servers = nullptr;
 
     /// The threads that take the local steps, with their plans; null for this thread alone.
     ThreadPlans* threads = nullptr;
@@ -88,7 +93,7 @@ class TrainingLoop {
   /// All arguments except `options` must outlive the loop. `plans` are those of the client's slots,
   /// or of the threads, in order. `units` is used only if the client needs units.
   TrainingLoop(const Options& options, const Dataset& train,
-               std::span<const std::unique_ptr<Plan>> plans, ParameterClient& client,
+               std::span<const std::unique_ptr<Plan>> plans, GradientClient& client,
                UnitFetcher& units, const Heartbeat& heartbeat, StepFigures& figures,
                Interruption& interruption);
 
@@ -133,14 +138,14 @@ class TrainingLoop {
   std::optional<std::string> PreparePart(const std::vector<ShardId>& shards);
 
   /// Describes the push of `batches`, whose steps are taken or are being taken.
-  ParameterClient::Gradient GradientOf(const BatchRanges& batches) const;
+  GradientClient::Gradient GradientOf(const BatchRanges& batches) const;
 
   /// For a worker that keeps its weights: waits for the newest weights of the servers. CANCELLED if
   /// they show that the push of `batches` is not wanted any more.
   absl::Status Land(const BatchRanges& batches);
 
   /// CANCELLED if the client's next action is not to compute `batches`.
-  static absl::Status CheckWanted(const absl::StatusOr<ParameterClient::Step>& step,
+  static absl::Status CheckWanted(const absl::StatusOr<GradientClient::Step>& step,
                                   const BatchRanges& batches);
 
   /// Takes one local step, of those for the push of `batches`. CANCELLED if the weights were
@@ -189,7 +194,7 @@ class TrainingLoop {
 
   const std::span<const std::unique_ptr<Plan>> plans_;
   const uint32_t slots_;
-  ParameterClient& client_;
+  GradientClient& client_;
   WorkSource work_;
   const Heartbeat& heartbeat_;
   StepFigures& figures_;

@@ -11,7 +11,7 @@
 
 namespace slipstream {
 
-WorkSource::WorkSource(const ConsistencySpec& first, uint32_t slots, ParameterClient& client,
+WorkSource::WorkSource(const ConsistencySpec& first, uint32_t slots, GradientClient& client,
                        UnitFetcher& units, StepFigures& figures)
     : client_(client), units_(units), figures_(figures), consistency_(first), finished_(slots) {}
 
@@ -28,7 +28,7 @@ absl::Status WorkSource::AwaitUnit() {
   // The pushes in flight may be the last work there is. So first finish them: the coordinator has
   // to learn that they are done, and the shards which weights will not be used.
   for (uint32_t slot = 0; slot < finished_.size(); ++slot) {
-    const absl::StatusOr<ParameterClient::Step> step = client_.Advance(slot);
+    const absl::StatusOr<GradientClient::Step> step = client_.Advance(slot);
     if (!step.ok()) return step.status();
   }
   TellFigures();
@@ -87,7 +87,7 @@ absl::Status WorkSource::Drain() {
 }
 
 void WorkSource::TellFigures() {
-  for (ParameterClient::Transfer& transfer : client_.TakeTransfers()) {
+  for (GradientClient::Transfer& transfer : client_.TakeTransfers()) {
     figures_.OnTransfer(std::move(transfer));
   }
   figures_.OnProgress(client_.progress());

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "common/run/consistency_spec.h"
-#include "worker/client/parameter_client.h"
+#include "worker/client/gradient_client.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
 
@@ -21,7 +21,7 @@ class WorkSource {
  public:
   /// `first`: the first policy of the run, with the staleness guard, which is the same for all.
   /// `slots`: the client's. All other arguments must outlive this object.
-  WorkSource(const ConsistencySpec& first, uint32_t slots, ParameterClient& client,
+  WorkSource(const ConsistencySpec& first, uint32_t slots, GradientClient& client,
              UnitFetcher& units, StepFigures& figures);
 
   /// Heeds the client's answer Finished for a slot. Returns whether no slot has work left in this
@@ -47,7 +47,7 @@ class WorkSource {
   absl::Status EnterStage(const UnitFetcher::NextStage& next);
 
   // Constant after construction.
-  ParameterClient& client_;
+  GradientClient& client_;
   UnitFetcher& units_;
   StepFigures& figures_;
 

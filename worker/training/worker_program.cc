@@ -135,6 +135,7 @@ ShardOptions WorkerProgram::OptionsOfShards() const {
 absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
   if (absl::Status status = PrepareCompute(); !status.ok()) return status;
   if (absl::Status status = PrepareModel(); !status.ok()) return status;
+  if (absl::Status status = ConnectToOthers(); !status.ok()) return status;
   return Train(heartbeat);
 }
 
@@ -244,6 +245,22 @@ absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
   return absl::OkStatus();
 }
 
+absl::Status WorkerProgram::ConnectToOthers() {
+  if (!settings_.all_reduces()) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<Collective>> collective =
+      ConnectWorkers(coordinator_, joined_, settings_, interruption_);
+  if (!collective.ok()) return collective.status();
+  others_ = std::make_unique<AllReduceClient>(
+      AllReduceClient::Options{
+          .run = settings_,
+          .layout = net_.layout,
+          .examples_per_epoch = data_.train.count(),
+          .lease = joined_.lease,
+          .sum = {.waits_for_seal = GradientClip(settings_.optimizer).clips_norm()}},
+      *std::move(collective), plans_.slot(0), *client_, interruption_);
+  return absl::OkStatus();
+}
+
 absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   const ModelKeeper keeper(settings_.model_files.save_dir, settings_, net_.layout);
   if (settings_.model_files.save_every_epochs > 0 && !keeper.keeps()) {
@@ -259,8 +276,10 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   if (!slowdown.is_none()) {
     LogWarning("slowed for a test (testing.workers)", {{"by", slowdown.ToText()}});
   }
+  GradientClient& client = others_ != nullptr ? static_cast<GradientClient&>(*others_) : *client_;
   TrainingLoop loop({.batch_size = settings_.training.batch_size,
                      .local_steps = local_steps_.get(),
+                     .servers = others_ != nullptr ? nullptr : client_.get(),
                      .threads = plans_.threads(),
                      .seed = settings_.seed,
                      .worker = joined_.identity.worker,
@@ -270,15 +289,14 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .nonfinite_max = settings_.training.nonfinite_max,
                      .first_policy = settings_.StageOf(0).consistency,
                      .push_codec = settings_.wire.push_codec},
-                    data_.train, plans_.plans(), *client_, units, heartbeat, figures_,
-                    interruption_);
+                    data_.train, plans_.plans(), client, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();
   if (absl::IsCancelled(status)) {
     // A lane may have failed while a step was computed. Report that failure: CANCELLED is only its
     // consequence.
-    if (absl::Status failure = client_->Drain(); !failure.ok()) status = failure;
+    if (absl::Status failure = client.Drain(); !failure.ok()) status = failure;
     // Report pushes that were answered in the meantime, so that others do not compute them again.
-    figures_.OnProgress(client_->progress());
+    figures_.OnProgress(client.progress());
   }
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());

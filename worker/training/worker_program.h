@@ -18,6 +18,7 @@
 #include "worker/compute/device_claim.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
+#include "worker/training/all_reduce_client.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/local_steps.h"
@@ -76,6 +77,9 @@ class WorkerProgram {
 
   ShardOptions OptionsOfShards() const;
   std::unique_ptr<ParameterClient> NewClient();
+
+  /// Makes the client that the training loop talks to, if that is not client_.
+  absl::Status ConnectToOthers();
   Sleeper MakeSleeper();
 
   // Constant after construction.
@@ -95,6 +99,7 @@ class WorkerProgram {
   std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<LocalSteps> local_steps_;  // Null unless the algorithm has local weights.
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<AllReduceClient> others_;  // Null unless workers add up gradients themselves.
   ShardMap map_;
   StepFigures figures_;
 };

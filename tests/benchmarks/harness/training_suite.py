@@ -19,9 +19,10 @@ POLICIES = ("hardsync", "async")
 def contenders(builds):
     ours = [functools.partial(SlipstreamTraining, policy, build=build)
             for policy in POLICIES for build in builds]
-    # PyTorch says nothing about the difference between two builds.
-    return ours + [functools.partial(DdpTraining, is_tuned) for is_tuned in (False, True)
-                   if len(builds) == 1]
+    if len(builds) > 1:
+        return ours  # What follows says nothing about the difference between two builds.
+    return ours + [functools.partial(SlipstreamTraining, "allreduce"),
+                   *(functools.partial(DdpTraining, is_tuned) for is_tuned in (False, True))]
 
 
 def best_peer(comparison):

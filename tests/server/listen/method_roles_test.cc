@@ -29,6 +29,7 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
       {"slipstream.v1.Coordinator.Register", "-w---t"},
       {"slipstream.v1.Coordinator.PrepareModel", "-w---t"},
       {"slipstream.v1.Coordinator.FinishInitialization", "-w---t"},
+      {"slipstream.v1.Coordinator.Meet", "-w---t"},
       {"slipstream.v1.Coordinator.Heartbeat", "-w---t"},
       {"slipstream.v1.Coordinator.GetWork", "-w---t"},
       {"slipstream.v1.Coordinator.Report", "-w---t"},

@@ -28,8 +28,8 @@ StepFigures::Step StepEndingAt(int end, std::optional<uint32_t> correct, float l
 }
 
 /// Returns a transfer whose lanes were busy for these numbers of seconds.
-ParameterClient::Transfer TransferOf(uint64_t step, const std::vector<int>& busy) {
-  ParameterClient::Transfer transfer;
+GradientClient::Transfer TransferOf(uint64_t step, const std::vector<int>& busy) {
+  GradientClient::Transfer transfer;
   transfer.step = step;
   for (const int seconds : busy) {
     LaneTimes lane;
@@ -133,7 +133,7 @@ TEST(StepFiguresTest, HiddenIsWhatComputingDidNotStandStillFor) {
 TEST(StepFiguresTest, StandingStillForLongerThanCommunicationHidesNothing) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, 0, 1, 1));
-  ParameterClient::Transfer transfer = TransferOf(1, {0});
+  GradientClient::Transfer transfer = TransferOf(1, {0});
   transfer.lanes[0].busy = absl::Milliseconds(900);
   figures.OnTransfer(transfer);
 

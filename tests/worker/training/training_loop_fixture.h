@@ -140,6 +140,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     client_->OnNoMoreUnits();
     TrainingLoop loop({.batch_size = kBatchSize,
                        .local_steps = local_steps_.get(),
+                       .servers = client_.get(),
                        .threads = threads_.get(),
                        .seed = kSeed,
                        .clip = GradientClip(run_.optimizer),
