@@ -68,8 +68,9 @@ class Servers {
   /// kReplaced: another process has taken the place of one that is gone, whose weights are lost.
   enum class Arrival : uint8_t { kFirst, kKnown, kReplaced };
 
-  /// Records a report. Fails if the shard does not exist, if another process serves it and was
-  /// heard within `takeover`, or if the address is out of bounds.
+  /// Records a report; of one that is older than the last of its process, only that it came. Fails
+  /// if the shard does not exist, if another process serves it and was heard within `takeover`, or
+  /// if the address is out of bounds.
   absl::StatusOr<Arrival> Record(const ServerReport& report, absl::Time now);
 
   /// Does not count `gap` as silence: for so long, until `now`, this process could hear nobody.

@@ -1,0 +1,32 @@
+#include "server/core/coordinator_servers.h"
+
+#include <gtest/gtest.h>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace slipstream {
+namespace {
+
+// A call that its server gave up may still be on its way when the next one is answered. If the
+// version of shard 0 went back with it, so would the version that hardsync drains to, which other
+// shards have passed.
+TEST(ServersTest, AReportThatComesLateTakesNothingBack) {
+  Servers servers(1, absl::Seconds(5));
+  const ServerReport early = {.instance = 7, .address = "a:1", .orders_seen = 3};
+  ServerReport late = early;
+  late.version = Version{9};
+  late.drained = true;
+  absl::Time now = absl::UnixEpoch();
+  ASSERT_TRUE(servers.Record(late, now).ok());
+
+  now += absl::Seconds(1);
+  ASSERT_TRUE(servers.Record(early, now).ok());
+
+  EXPECT_EQ(servers.servers()[0]->report.version, Version{9});
+  EXPECT_TRUE(servers.AllDrained(3));
+  EXPECT_EQ(servers.servers()[0]->last_heard, now);
+}
+
+}  // namespace
+}  // namespace slipstream
