@@ -107,6 +107,7 @@ for target in "${targets[@]}" "${tests[@]}"; do
 done
 
 # Copies the libraries that the programs need and that glibc does not bring, and those that these need.
+library_file() { gcc -print-file-name="$1"; }
 needed_by() { objdump -p "$@" | awk '/NEEDED/ {print $2}' | sort -u; }
 copy_needed() {
   local library
@@ -115,7 +116,7 @@ copy_needed() {
       libc.so.* | libm.so.* | ld-linux*) continue ;;
     esac
     [[ ! -e "$bundle/lib/$library" ]] || continue
-    cp -L "$libraries/$library" "$bundle/lib/"
+    cp -L "$(library_file "$library")" "$bundle/lib/"
     strip --strip-unneeded "$bundle/lib/$library"
     copy_needed "$bundle/lib/$library"
   done
@@ -139,7 +140,7 @@ copy_licenses() {
   done
 }
 copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/include/{spdlog/spdlog,utf8cpp/utf8}.h
-for library in "$bundle"/lib/*; do copy_licenses "$libraries/${library##*/}"; done
+for library in "$bundle"/lib/*; do copy_licenses "$(library_file "${library##*/}")"; done
 cp LICENSE README.md "$bundle/"
 
 mkdir "$bundle/deploy"
