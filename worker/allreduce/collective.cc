@@ -13,6 +13,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <exception>
 #include <optional>
@@ -81,6 +82,8 @@ class PlaceStore final : public gloo::rendezvous::Store {
 absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& options,
                                                                 MeetingPlace& place) {
   PS_CHECK(options.rank < options.ranks);
+  // Gloo writes to connections that a lost rank has closed. By default that ends the process.
+  std::signal(SIGPIPE, SIG_IGN);
   PlaceStore store(place);
   try {
     gloo::transport::tcp::attr attributes;

@@ -56,7 +56,8 @@ class Collective {
   };
 
   /// Connects this rank with all others. Fails with UNAVAILABLE, and names the address, if that
-  /// does not work out. `place` is used until this returns.
+  /// does not work out. `place` is used until this returns. The process ignores SIGPIPE from then
+  /// on.
   static absl::StatusOr<std::unique_ptr<Collective>> Connect(const Options& options,
                                                              MeetingPlace& place);
 

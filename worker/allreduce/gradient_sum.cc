@@ -1,12 +1,13 @@
 #include "worker/allreduce/gradient_sum.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
@@ -14,8 +15,12 @@ namespace {
 /// How soon an interruption ends a wait. It does not wake the wait, but this is soon enough.
 constexpr std::chrono::milliseconds kInterruptionSeen{100};
 
-/// What ranks add up beside the gradients, as numbers that a double holds exactly.
-enum Count : size_t { kExamples, kLeftOut, kEnds, kCounts };
+/// What ranks add up in front of the gradient's first values. Examples are counted by their digits
+/// of so many bits, whose sums a float holds exactly for all ranks that there may be.
+constexpr int kDigitBits = 12;
+constexpr uint32_t kDigitMask = (1u << kDigitBits) - 1;
+enum Count : size_t { kLow, kMiddle, kHigh, kLeftOut, kEnds, kCounts };
+static_assert(kDigitMask * uint64_t{kAllReduceWorkersMax} < (1u << 24));
 
 }  // namespace
 
@@ -24,7 +29,7 @@ GradientSum::GradientSum(Collective& collective, size_t values, const Options& o
     : collective_(collective),
       options_(options),
       interrupted_(std::move(interrupted)),
-      sum_(values),
+      sum_(kCounts + values),
       thread_([this] { Run(); }) {
   PS_CHECK(values > 0 && options.bucket_values > 0);
 }
@@ -44,10 +49,10 @@ GradientSum::~GradientSum() {
 
 GradientFeed& GradientSum::Begin(const Share& share) {
   PS_CHECK(!is_open());
-  PS_CHECK(share.gradient.empty() || share.gradient.size() == sum_.size());
+  PS_CHECK(share.gradient.empty() || share.gradient.size() == sum().size());
   share_ = share;
   result_ = {};
-  feed_ = std::make_unique<GradientFeed>(sum_.size());
+  feed_ = std::make_unique<GradientFeed>(sum().size());
   if (share.gradient.empty()) feed_->Abort();
   Start([this] { return RunRound(); });
   return *feed_;
@@ -114,18 +119,13 @@ void GradientSum::Run() {
 absl::Status GradientSum::RunRound() {
   if (options_.waits_for_seal) feed_->AwaitSeal();
   if (absl::Status status = AddUp(); !status.ok()) return status;
-  const bool counts = feed_->AwaitSeal();
-  const absl::Time counting = absl::Now();
-  std::array<double, kCounts> counted = {};
-  counted[kExamples] = counts ? share_.examples : 0;
-  counted[kLeftOut] = !counts && !share_.gradient.empty() ? 1 : 0;
-  counted[kEnds] = share_.wants_end ? 1 : 0;
-  if (absl::Status status = collective_.Sum(counted); !status.ok()) return status;
-  result_.busy += absl::Now() - counting;
-  result_.examples = static_cast<uint64_t>(counted[kExamples]);
-  result_.ends = counted[kEnds] > 0;
+  const std::span<const float> counts = std::span(sum_).first(kCounts);
+  const auto digit = [&counts](Count count) { return static_cast<uint64_t>(counts[count]); };
+  result_.examples =
+      digit(kLow) + (digit(kMiddle) << kDigitBits) + (digit(kHigh) << (2 * kDigitBits));
+  result_.ends = counts[kEnds] > 0;
   // The sums may have parts of gradients that were left out later. Now all ranks know what counts.
-  if (counted[kLeftOut] > 0 && result_.examples > 0) {
+  if (counts[kLeftOut] > 0 && result_.examples > 0) {
     if (absl::Status status = AddUp(); !status.ok()) return status;
   }
   result_.end = absl::Now();
@@ -133,12 +133,15 @@ absl::Status GradientSum::RunRound() {
 }
 
 absl::Status GradientSum::AddUp() {
-  for (size_t end = sum_.size(); end > 0;) {
+  for (size_t end = sum().size(); end > 0;) {
     const size_t begin = end - std::min(end, options_.bucket_values);
-    const std::span<float> bucket = std::span(sum_).subspan(begin, end - begin);
-    FillBucket(begin, bucket);
+    FillBucket(begin, end);
+    // The counts are known with the whole gradient, and travel with its first values.
+    const size_t first = begin == 0 ? 0 : kCounts + begin;
+    if (begin == 0) FillCounts();
     const absl::Time leaving = absl::Now();
     if (result_.begin == absl::Time()) result_.begin = leaving;
+    const std::span<float> bucket = std::span(sum_).subspan(first, kCounts + end - first);
     if (absl::Status status = collective_.Sum(bucket); !status.ok()) return status;
     result_.busy += absl::Now() - leaving;
     end = begin;
@@ -146,8 +149,10 @@ absl::Status GradientSum::AddUp() {
   return absl::OkStatus();
 }
 
-void GradientSum::FillBucket(size_t begin, std::span<float> bucket) {
-  if (!feed_->AwaitFinal(begin)) {
+void GradientSum::FillBucket(size_t begin, size_t end) {
+  const std::span<float> bucket = std::span(sum_).subspan(kCounts + begin, end - begin);
+  const bool has_values = begin > 0 ? feed_->AwaitFinal(begin) : feed_->AwaitSeal();
+  if (!has_values) {
     std::ranges::fill(bucket, 0.0f);
     return;
   }
@@ -155,5 +160,17 @@ void GradientSum::FillBucket(size_t begin, std::span<float> bucket) {
   const std::span<const float> own = share_.gradient.subspan(begin, bucket.size());
   std::ranges::transform(own, bucket.begin(), [weight](float g) { return weight * g; });
 }
+
+void GradientSum::FillCounts() {
+  const bool counts = feed_->AwaitSeal();
+  const uint32_t examples = counts ? share_.examples : 0;
+  sum_[kLow] = static_cast<float>(examples & kDigitMask);
+  sum_[kMiddle] = static_cast<float>(examples >> kDigitBits & kDigitMask);
+  sum_[kHigh] = static_cast<float>(examples >> (2 * kDigitBits));
+  sum_[kLeftOut] = !counts && !share_.gradient.empty() ? 1 : 0;
+  sum_[kEnds] = share_.wants_end ? 1 : 0;
+}
+
+std::span<const float> GradientSum::sum() const { return std::span(sum_).subspan(kCounts); }
 
 }  // namespace slipstream

@@ -102,7 +102,7 @@ class GradientSum {
 
   /// The sum of the gradients, each times its examples and the factor of its seal. Valid from
   /// Finish until the next Begin.
-  std::span<const float> sum() const { return sum_; }
+  std::span<const float> sum() const;
 
  private:
   void Run();
@@ -115,7 +115,10 @@ class GradientSum {
 
   /// Adds up all buckets. Those of this rank are zeros if it brings none.
   absl::Status AddUp();
-  void FillBucket(size_t begin, std::span<float> bucket);
+
+  /// Fill in what this rank brings: values [begin, end), and the counts.
+  void FillBucket(size_t begin, size_t end);
+  void FillCounts();
 
   // Constant after construction.
   Collective& collective_;
@@ -123,7 +126,7 @@ class GradientSum {
   const std::function<bool()> interrupted_;
 
   // Used by the thread while it has a task, else by the owner.
-  std::vector<float> sum_;
+  std::vector<float> sum_;  // The counts, and then the values.
   Share share_;
   std::unique_ptr<GradientFeed> feed_;  // Null while no round is open.
   Result result_;

@@ -131,8 +131,10 @@ void AddSources(RunSpec& spec) {
   if (spec.evaluation.by == EvaluationSpec::By::kNobody) spec.training.target_accuracy = 0;
 }
 
-/// Whole weights go with few settings, and only with a rule of their own.
+/// Whole weights, which all-reduce publishes too, go with few settings, and only with a rule of
+/// their own.
 void ReplacePublishing(RunSpec& spec) {
+  if (spec.all_reduces()) spec.consistency.policy = PolicyKind::kHardsync;
   const bool publishes = RowOf(spec.worker.algorithm).pushes == PushKind::kValues;
   if (publishes) spec.worker = {};
   if (RowOf(spec.optimizer.kind).takes_values) {
@@ -140,11 +142,6 @@ void ReplacePublishing(RunSpec& spec) {
     spec.optimizer.parameters = {};
   }
   if (RowOf(spec.worker.outer.kind).takes_values) spec.worker.outer = WorkerSpec().outer;
-}
-
-/// All-reduce goes with few settings.
-void ReplaceAllReduce(RunSpec& spec) {
-  if (spec.all_reduces()) spec.consistency.policy = PolicyKind::kHardsync;
 }
 
 /// Additions in place go with few settings.
@@ -176,7 +173,6 @@ RunSpec RandomSpec(RandomStream& random) {
   if (spec.data.format == DataSpec::Format::kCsv) spec.data.label_columns = {"price, in [€]"};
   AddSources(spec);
   ReplacePublishing(spec);
-  ReplaceAllReduce(spec);
   if (spec.model.loss == ModelSpec::Loss::kMse) spec.training.target_accuracy = 0;
   if (spec.optimizer.schedule.kind == ScheduleSpec::Kind::kStep) {
     spec.optimizer.schedule.at_epochs = {0.1, 1.0 / 3, 7};
