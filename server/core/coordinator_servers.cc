@@ -29,8 +29,8 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
   }
   // A call that was given up may arrive after a later one. What the shard has reached since stays.
   const bool is_late =
-      arrival == Arrival::kKnown && (report.orders_seen < server->report.orders_seen ||
-                                     report.version < server->report.version);
+      arrival == Arrival::kKnown &&
+      (report.orders_seen < server->report.orders_seen || report.version < server->report.version);
   server = Server{is_late ? server->report : report, now};
   return arrival;
 }
