@@ -46,7 +46,10 @@ void CheckAllReduce(const RunDraft& draft, DiagnosticList& diagnostics) {
   const Need needs[] = {
       {"worker.algorithm", run.worker.algorithm == AlgorithmKind::kGradient,
        "worker.algorithm gradient: what the workers add up are gradients of the same weights"},
-      {"training.pipeline_depth", run.training.pipeline_depth == 1,
+      {"worker.lanes", !run.worker.has_free_lanes(),
+       "worker.lanes step: every gradient needs the weights that the last one made"},
+      {"training.pipeline_depth",
+       run.training.pipeline_depth == 1 || run.worker.has_free_lanes(),  // Lanes bring the depth.
        "training.pipeline_depth 1: the next gradient needs the weights that this one makes"},
       {"model.from", run.model_from == SuppliedBy::kSettings,
        "model.from settings: programs with the Python package push to servers"},

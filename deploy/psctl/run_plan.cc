@@ -84,9 +84,10 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
     if (absl::Status planned = PlanShards(spec, plan); !planned.ok()) return planned;
   }
   const double workers = spec.cluster.workers;
-  plan.round_size = spec.consistency.round_size(spec.cluster.workers);
+  plan.round_size =
+      spec.all_reduces() ? spec.cluster.workers : spec.consistency.round_size(spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
-  const bool is_never_stale = spec.consistency.traits().one_per_member;
+  const bool is_never_stale = spec.consistency.traits().one_per_member || spec.all_reduces();
   // A push counts from the last fetch, over (k + 1)/2 pushes of each worker where it fetches with
   // every k-th.
   const double pushes = (1.0 + static_cast<double>(spec.worker.pushes_per_fetch())) / 2;

@@ -128,8 +128,16 @@ absl::StatusOr<Membership::Registration> Coordinator::Register(const Applicant& 
                       Value(*applicant.worker), workers_to_start_));
     }
     const bool is_open = phase_ <= Phase::kWaitingForWorkers;
-    return membership_.Register(applicant, now,
-                                std::min(places, is_open ? workers_to_start_ : membership_.live()));
+    const uint32_t most = is_open ? workers_to_start_ : membership_.live();
+    absl::StatusOr<Membership::Registration> made =
+        membership_.Register(applicant, now, std::min(places, most));
+    if (absl::IsResourceExhausted(made.status()) && most <= places) {
+      return absl::ResourceExhaustedError(
+          fmt::format("under allreduce a run has the {} workers that it begins with "
+                      "(cluster.workers), and nobody joins them",
+                      workers_to_start_));
+    }
+    return made;
   }
   const uint32_t members_max = has_one_publisher_ ? std::min(places, 1u) : places;
   absl::StatusOr<Membership::Registration> made = membership_.Register(applicant, now, members_max);
@@ -420,7 +428,9 @@ void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
     ledger_->ReportUpTo(worker, servers_.PushedEnd(worker, gone));
     ledger_->Release(worker);
   }
-  const bool is_needed = phase_ == Phase::kInitializing || phase_ == Phase::kTraining;
+  contacts_.erase(worker);
+  const bool is_needed = phase_ == Phase::kInitializing ||
+                         (phase_ == Phase::kTraining && !(ledger_ && ledger_->AllDone()));
   if (all_reduces_ && is_needed && !lost_.has_value()) lost_ = worker;
   ++changes_;
 }

@@ -20,17 +20,16 @@ absl::Status Coordinator::RefuseChange(const RunChange& change) const {
     return absl::FailedPreconditionError("training is ending: no gradient is left to change");
   }
   const PolicyRow& policy = RowOf(change.settings.consistency.policy);
+  if (all_reduces_ || policy.traits.all_reduce) {
+    return absl::FailedPreconditionError(
+        "under allreduce the workers make the updates, by what run.yaml says from the beginning of "
+        "a run to its end: neither policy nor rate change");
+  }
   if (change.sets_policy && policy.traits.in_step) {
     return absl::FailedPreconditionError(
         fmt::format("{0} cannot take over while a run trains: its workers need all shards at one "
                     "version; name it in run.yaml for the first epochs (consistency.before)",
                     policy.name));
-  }
-  if (all_reduces_ || policy.traits.all_reduce) {
-    return absl::FailedPreconditionError(
-        "under allreduce the workers make the updates, by what run.yaml says from the begin of a "
-        "run "
-        "to its end: neither policy nor rate change");
   }
   const PolicyRow& before = RowOf(present().consistency.policy);
   if (change.sets_policy && policy.traits.in_place != before.traits.in_place) {

@@ -280,8 +280,7 @@ std::string Coordinator::LostWorker() const {
   const Membership::Worker& worker = membership_.workers().at(*lost_);
   return fmt::format(
       "worker {} on {} is gone ({}), and under allreduce every step needs all {} workers; start "
-      "the "
-      "run again, with fewer workers or from saved weights",
+      "the run again, with fewer workers or from saved weights",
       Value(*lost_), worker.host, worker.failure.empty() ? "it left or came anew" : worker.failure,
       workers_to_start_);
 }

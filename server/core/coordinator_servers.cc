@@ -27,10 +27,8 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
     }
     arrival = Arrival::kReplaced;
   }
-  // A call that was given up may arrive after a later one. What the shard has reached since stays.
-  const bool is_late =
-      arrival == Arrival::kKnown &&
-      (report.orders_seen < server->report.orders_seen || report.version < server->report.version);
+  // A call that was given up may arrive after a later one.
+  const bool is_late = arrival == Arrival::kKnown && report.number < server->report.number;
   server = Server{is_late ? server->report : report, now};
   return arrival;
 }

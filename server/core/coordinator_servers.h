@@ -20,6 +20,9 @@ struct ServerReport {
 
   /// A random number, one per process, that tells a restarted server from a repeated call.
   uint64_t instance = 0;
+
+  /// Rises from report to report of the process.
+  uint64_t number = 0;
   std::string address;
 
   /// The number of the newest orders that it has taken. The fields below hold under these orders.

@@ -12,6 +12,7 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   ServerReport report;
   report.shard = ShardId{wire.shard()};
   report.instance = wire.instance();
+  report.number = wire.call();
   report.address = wire.address();
   report.orders_seen = wire.orders_seen();
   report.initialized = wire.initialized();

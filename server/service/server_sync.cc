@@ -115,6 +115,7 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   request.set_address(options_.address);
   request.set_settings(options_.settings);
   request.set_instance(options_.instance);
+  request.set_call(++calls_);
   request.set_orders_seen(orders_.number);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   request.set_initialized(sink_.Initialized());

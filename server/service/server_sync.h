@@ -93,6 +93,7 @@ class ServerSync {
   OrdersSink& sink_;
 
   // Owned by the thread.
+  uint64_t calls_ = 0;
   ServerOrders orders_;
   bool was_answered_ = false;
   bool is_lost_ = false;

@@ -37,6 +37,7 @@ void SimServerSync::Sync() {
   request.set_shard(Value(shard_));
   request.set_address(scenario_.run.cluster.servers[Value(shard_)]);
   request.set_instance(Value(shard_) + 1);
+  request.set_call(++calls_);
   request.set_orders_seen(orders_.number);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(NextWait())));
   request.set_initialized(server_.machine().has_granted_weights());

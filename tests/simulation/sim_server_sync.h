@@ -43,6 +43,7 @@ class SimServerSync {
   Network& network_;
   SimShard& server_;
   const std::shared_ptr<Process> process_ = std::make_shared<Process>();
+  uint64_t calls_ = 0;
   ServerOrders orders_;
   absl::Duration pause_;
 };

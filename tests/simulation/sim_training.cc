@@ -78,8 +78,12 @@ void SimTraining::OnTurn(const WorkerCore::Action& action) {
   if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action)) {
     return Compute(compute->batches);
   }
-  if (newest_.has_value()) newest_->Rest();
-  if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) return AwaitUnit(0);
+  const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(action);
+  if (newest_.has_value()) {
+    newest_->Rest();
+    if (has_to_wait) core_.OnWait();
+  }
+  if (has_to_wait) return AwaitUnit(0);
   slots_[turn_].is_finished = true;
   if (std::ranges::all_of(slots_, [](const Slot& slot) { return slot.is_finished; })) {
     return MayGoOn() ? AwaitUnit(0) : Finish();

@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<Collective>> Collective::Connect(const Options& o
         gloo::transport::tcp::CreateDevice(attributes);
     auto context = std::make_shared<gloo::rendezvous::Context>(static_cast<int>(options.rank),
                                                                static_cast<int>(options.ranks));
-    context->setTimeout(Milliseconds(options.connect_timeout));
+    // Gloo waits for a connection five times as long as this says.
+    context->setTimeout(Milliseconds(options.connect_timeout / 5));
     context->connectFullMesh(store, device);
     return std::unique_ptr<Collective>(new Collective(options, std::move(context)));
   } catch (const std::exception& error) {

@@ -47,7 +47,8 @@ class Collective {
     /// The IP address of this machine by which the other ranks reach it.
     std::string address = "127.0.0.1";
 
-    /// How long a connection to another rank may take once both have left their contacts.
+    /// How long a connection to another rank may take once both have left their contacts. Nothing
+    /// interrupts that wait.
     absl::Duration connect_timeout = absl::Seconds(30);
 
     /// How long one call may take, with the wait for the slowest rank. The run's leases find a dead

@@ -7,6 +7,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
+#include "common/log/log.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
@@ -15,8 +16,11 @@ namespace {
 /// How soon an interruption ends a wait. It does not wake the wait, but this is soon enough.
 constexpr std::chrono::milliseconds kInterruptionSeen{100};
 
-/// What ranks add up in front of the gradient's first values. Examples are counted by their digits
-/// of so many bits, whose sums a float holds exactly for all ranks that there may be.
+/// How long a wait for the others is normal.
+constexpr std::chrono::seconds kLongWait{30};
+
+/// The numbers that ranks add up in front of the gradient's first values. Examples are counted by
+/// their digits of so many bits, whose sums a float holds exactly for all ranks that there may be.
 constexpr int kDigitBits = 12;
 constexpr uint32_t kDigitMask = (1u << kDigitBits) - 1;
 enum Count : size_t { kLow, kMiddle, kHigh, kLeftOut, kEnds, kCounts };
@@ -88,8 +92,14 @@ void GradientSum::Start(std::function<absl::Status()> task) {
 absl::Status GradientSum::Await() {
   MutexLock lock(mutex_);
   bool was_interrupted = false;
+  auto warns = std::chrono::steady_clock::now() + kLongWait;
   while (!outcome_.has_value()) {
-    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + kInterruptionSeen);
+    const auto now = std::chrono::steady_clock::now();
+    if (now >= warns) {
+      LogWarning("waiting for the other workers", {{"seconds", kLongWait.count()}});
+      warns = now + kLongWait;
+    }
+    changed_.WaitUntil(mutex_, now + kInterruptionSeen);
     if (outcome_.has_value() || was_interrupted || !interrupted_()) continue;
     was_interrupted = true;
     collective_.Abort();

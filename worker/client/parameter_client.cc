@@ -117,8 +117,12 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
     } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&*action)) {
       return Step(Compute{compute->batches});
     } else {
-      if (newest_ != nullptr) newest_->Rest();
       const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(*action);
+      if (newest_ != nullptr) {
+        newest_->Rest();
+        MutexLock lock(mutex_);
+        if (has_to_wait) core_.OnWait();
+      }
       return has_to_wait ? Step(AwaitUnit{}) : Step(Finished{});
     }
     if (!status.ok()) return Fail(status);

@@ -248,7 +248,9 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   }
   Held& held = slots_.at(slot)[Value(shard)];
   held.is_held = false;
-  if (!options_.keeps_weights) held.is_kept = goes_on() && verdict == PushVerdict::kTaken;
+  if (!options_.keeps_weights) {
+    held.is_kept = goes_on() && !waits_ && verdict == PushVerdict::kTaken;
+  }
   held.was_dropped = FirstOutcome(reply) == PushOutcome::kDroppedLate;
   Answers& answers = answers_[slot];
   answers.counts |= !held.was_dropped && verdict == PushVerdict::kTaken;
@@ -303,6 +305,13 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
     is_spent_[slot] = true;
   } else {
     for (Held& shard : slots_[slot]) shard.is_held = false;
+  }
+}
+
+void WorkerCore::OnWait() {
+  waits_ = true;
+  for (Slot& slot : slots_) {
+    for (Held& shard : slot) shard.is_kept = false;
   }
 }
 

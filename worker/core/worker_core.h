@@ -183,7 +183,15 @@ class WorkerCore {
   /// answered a part of their push, if any, may hold newer weights or none.
   void OnBatchesSkipped(uint32_t slot = 0);
 
-  void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
+  /// For a worker whose newest weights come beside its pushes: notes that it waits for a unit, and
+  /// takes none meanwhile. Those that it has will be old when the unit comes, so each slot then
+  /// pulls before it goes on.
+  void OnWait();
+
+  void OnUnit(const WorkUnit& unit) {
+    waits_ = false;
+    units_.Add(unit);
+  }
   void OnNoMoreUnits() { units_.Close(); }
 
   /// Notes that the next pushes without rounds stand for this many mini-batches; below 1 and above
@@ -334,6 +342,7 @@ class WorkerCore {
   std::optional<RoundWork> work_;
   bool is_left_out_ = false;  // Set if the batches of `work_` were skipped.
   UnitQueue units_;           // For policies without rounds.
+  bool waits_ = false;        // See OnWait; until a unit comes.
   bool push_counts_ = false;  // Whether any shard has taken the gradient of the batches at hand.
 };
 

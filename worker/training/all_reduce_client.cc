@@ -11,6 +11,7 @@
 #include "common/kernels/values_checksum.h"
 #include "common/log/log.h"
 #include "worker/training/local_address.h"
+#include "worker/training/nonfinite_steps.h"
 
 namespace slipstream {
 namespace {
@@ -109,28 +110,31 @@ GradientFeed& AllReduceClient::BeginPush(uint32_t, const Gradient& gradient) {
 
 absl::Status AllReduceClient::FinishPush(uint32_t, const PushSeal& seal) {
   sum_.feed().Seal(seal);
-  failure_.Note(FinishRound());
+  const absl::StatusOr<GradientSum::Result> result = FinishRound();
+  failure_.Note(result.status());
+  if (result.ok()) {
+    transfers_.push_back({.step = step_,
+                          .lanes = {{.push_begin = result->begin,
+                                     .push_end = result->end,
+                                     .answered = result->end,
+                                     .end = result->end,
+                                     .busy = result->busy}}});
+  }
   return failure_.status();
 }
 
 void AllReduceClient::AbortPush(uint32_t) { sum_.feed().Abort(); }
 
-void AllReduceClient::Skip(uint32_t) { failure_.Note(FinishRound()); }
+void AllReduceClient::Skip(uint32_t) { failure_.Note(FinishRound().status()); }
 
 absl::Status AllReduceClient::SitOut() {
   sum_.Begin({.wants_end = wants_end_});
-  return FinishRound();
+  return FinishRound().status();
 }
 
-absl::Status AllReduceClient::FinishRound() {
+absl::StatusOr<GradientSum::Result> AllReduceClient::FinishRound() {
   const absl::StatusOr<GradientSum::Result> result = sum_.Finish();
   if (!result.ok()) return Explain(result.status());
-  transfers_.push_back({.step = step_,
-                        .lanes = {{.push_begin = result->begin,
-                                   .push_end = result->end,
-                                   .answered = result->end,
-                                   .end = result->end,
-                                   .busy = result->busy}}});
   if (result->examples > 0) Update(result->examples);
   const uint64_t end = std::min(batches_total_, done_ + collective_->ranks());
   const bool ends_epoch = end / batches_per_epoch_ > done_ / batches_per_epoch_;
@@ -139,7 +143,7 @@ absl::Status AllReduceClient::FinishRound() {
     if (absl::Status status = Publish(end); !status.ok()) return status;
   }
   done_ = end;
-  return absl::OkStatus();
+  return result;
 }
 
 void AllReduceClient::Update(uint64_t examples) {
@@ -157,6 +161,12 @@ void AllReduceClient::Update(uint64_t examples) {
 
 absl::Status AllReduceClient::Publish(uint64_t end) {
   const std::span<const float> weights = arenas_.weights_host();
+  if (const auto wrong = NonfinitePart(std::nullopt, weights, Encoding::kFp32, 0, "weights")) {
+    return absl::InternalError(
+        fmt::format("training diverged: the updates up to mini-batch {} led to {}. Lower "
+                    "optimizer.learning_rate, or let it rise (optimizer.schedule.warmup_epochs)",
+                    end - 1, *wrong));
+  }
   const absl::StatusOr<bool> is_same = sum_.IsSame(ValuesChecksum(weights));
   if (!is_same.ok()) return Explain(is_same.status());
   if (!*is_same) {

@@ -25,7 +25,8 @@
 namespace slipstream {
 
 /// Connects a member with all other workers of its run, whose ranks are their ids. Fails as
-/// Collective::Connect does, and CANCELLED if there is an interruption.
+/// Collective::Connect does, and CANCELLED if there is an interruption before all have left their
+/// contacts.
 absl::StatusOr<std::unique_ptr<Collective>> ConnectWorkers(const CoordinatorClient& coordinator,
                                                            const JoinedRun& joined,
                                                            const RunSpec& settings,
@@ -37,7 +38,7 @@ absl::StatusOr<std::unique_ptr<Collective>> ConnectWorkers(const CoordinatorClie
 /// In round r, rank k of λ computes mini-batch r·λ + k; in the last round ranks may have none. The
 /// gradients are weighted by their examples, as hardsync does it. Rank 0 publishes the weights to
 /// the servers at the end of each epoch and of the run, so that they are measured, saved and read
-/// there; it reports the mini-batches of all only then, when an epoch ends. All ranks compare their
+/// there; the round that ends an epoch is reported as done only after that. All ranks compare their
 /// weights each time.
 ///
 /// Memory: the sum of the gradients and the rule's state, each as large as the model or a multiple.
@@ -94,7 +95,7 @@ class AllReduceClient final : public GradientClient {
   /// Takes part in the last round without a mini-batch.
   absl::Status SitOut();
 
-  absl::Status FinishRound();
+  absl::StatusOr<GradientSum::Result> FinishRound();
   void Update(uint64_t examples);
 
   /// Compares the weights of all ranks after the mini-batches before `end`; rank 0 publishes them.

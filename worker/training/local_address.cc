@@ -57,6 +57,13 @@ absl::StatusOr<std::string> LocalAddressTowards(const std::string& server) {
   for (const addrinfo* each = found; each != nullptr && own.empty(); each = each->ai_next) {
     own = OwnEnd(*each);
   }
+  const bool is_loopback = own == "::1" || own.starts_with("127.");
+  if (is_loopback && !address->IsLoopback()) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} means this machine itself here, so other workers cannot be told how to reach it: let "
+        "the name in /etc/hosts stand for the machine's address, or name that in cluster.servers",
+        host));
+  }
   if (!own.empty()) return own;
   return absl::UnavailableError(
       fmt::format("no way leads from this machine to {}: {}", server, std::strerror(errno)));

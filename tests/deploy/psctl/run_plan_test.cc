@@ -109,6 +109,19 @@ TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {
   EXPECT_EQ(plan->expected_staleness, 0);
 }
 
+TEST(RunPlanTest, ExpectsNoStalenessUnderAllReduceWhoseUpdateIsOfAllGradients) {
+  RunSpec spec;
+  spec.model = *FindPreset("mlp");
+  spec.cluster.workers = 4;
+  spec.consistency.policy = PolicyKind::kAllReduce;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_EQ(plan->round_size, 4u);
+  EXPECT_EQ(plan->expected_staleness, 0);
+}
+
 TEST(RunPlanTest, ExpectsNoMoreStalenessThanTheGuardLetsPass) {
   RunSpec spec = Spec();
   spec.consistency.policy = ConsistencySpec::Policy::kAsync;

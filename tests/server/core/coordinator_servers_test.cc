@@ -13,8 +13,9 @@ namespace {
 // shards have passed.
 TEST(ServersTest, AReportThatComesLateTakesNothingBack) {
   Servers servers(1, absl::Seconds(5));
-  const ServerReport early = {.instance = 7, .address = "a:1", .orders_seen = 3};
+  const ServerReport early = {.instance = 7, .number = 1, .address = "a:1", .orders_seen = 3};
   ServerReport late = early;
+  late.number = 2;
   late.version = Version{9};
   late.drained = true;
   absl::Time now = absl::UnixEpoch();
