@@ -25,6 +25,10 @@ inline constexpr uint32_t kEpochsMax = 100'000;
 /// The most mini-batches of a run that its settings may name.
 inline constexpr uint64_t kStepsMax = uint64_t{1} << 40;
 
+/// As a number of pushes from one fetch of weights to the next: no push fetches any. It is more
+/// than a run has.
+inline constexpr uint64_t kNeverFetches = uint64_t{1} << 62;
+
 /// The most examples of an epoch. The bound keeps counts of mini-batches far from overflow.
 inline constexpr uint64_t kExamplesMax = uint64_t{1} << 40;
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/limits.h"
 #include "common/base/push_kind.h"
 #include "common/run/optimizer_rows.h"
 #include "common/run/parameters.h"
@@ -147,8 +148,7 @@ constexpr uint64_t PushesPerFetchOf(const AlgorithmParameters& parameters) {
   return std::max<uint64_t>(1, fetch_every / PushEveryOf(parameters));
 }
 
-/// Returns more pushes than a run has.
-constexpr uint64_t NeverFetchAgain(const AlgorithmParameters&) { return uint64_t{1} << 62; }
+constexpr uint64_t NeverFetchAgain(const AlgorithmParameters&) { return kNeverFetches; }
 
 inline constexpr std::array kAlgorithmRows = {
     AlgorithmRow{.kind = AlgorithmKind::kGradient,

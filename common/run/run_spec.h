@@ -21,6 +21,7 @@
 #include "common/run/optimizer_rows.h"
 #include "common/run/tensor_options.h"
 #include "common/run/worker_slowdown.h"
+#include "common/run/worker_spec.h"
 
 namespace slipstream {
 
@@ -158,70 +159,6 @@ struct OptimizerSpec {
   ScheduleSpec schedule;
 
   friend bool operator==(const OptimizerSpec&, const OptimizerSpec&) = default;
-};
-
-/// The workers' algorithm: what they push, and when.
-struct WorkerSpec {
-  AlgorithmKind algorithm = AlgorithmKind::kGradient;
-  AlgorithmParameters parameters;
-
-  /// Set if a worker's pushes stand for as many mini-batches as its speed is of the fastest
-  /// worker's: quantum() is then that of the fastest. Only with local weights, and where work comes
-  /// in units.
-  bool steps_by_speed = false;
-
-  /// The number of threads of one worker that take local steps on the same weights at once. In [1,
-  /// kWorkerThreadsMax], at most quantum(). Above 1 only with local weights in one fragment, with a
-  /// rule of optimizer that keeps no state, on processors.
-  uint32_t threads = 1;
-
-  /// How a worker that pushes gradients gets weights.
-  enum class Lanes : uint8_t {
-    kStep,  // With the answer to each push, for the slot's next gradient.
-    kFree,  // Beside the pushes, as often as they can be had: computing waits for none.
-  };
-
-  /// Free only under policies and settings that let no worker wait for others, and with
-  /// training.pipeline_depth 2.
-  Lanes lanes = Lanes::kStep;
-
-  /// The rule by which servers apply what workers with local steps push.
-  struct Outer {
-    RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
-    ParameterValues<kRuleParameters> parameters;
-
-    /// By default AlgorithmRow::outer_learning_rate, or RuleRow's. > 0.
-    double learning_rate = RowOf(RowOf(AlgorithmKind::kGradient).outer).outer_learning_rate;
-
-    friend bool operator==(const Outer&, const Outer&) = default;
-  };
-  Outer outer;
-
-  /// Returns the number of mini-batches of one push, or the most. At least 1.
-  constexpr uint64_t quantum() const {
-    const AlgorithmRow& row = RowOf(algorithm);
-    return row.quantum == nullptr ? 1 : row.quantum(parameters);
-  }
-
-  /// Returns the number of pushes from one fetch of weights to the next. At least 1, and 1 where
-  /// shards wait for members.
-  constexpr uint64_t pushes_per_fetch() const {
-    const AlgorithmRow& row = RowOf(algorithm);
-    return row.pushes_per_fetch == nullptr ? 1 : row.pushes_per_fetch(parameters);
-  }
-
-  constexpr bool has_free_lanes() const { return lanes == Lanes::kFree; }
-
-  /// Returns the number of fragments in which the model is exchanged. At least 1; divides the
-  /// number of servers.
-  constexpr uint32_t fragments() const {
-    return std::max<uint32_t>(1, static_cast<uint32_t>(parameters["fragments"]));
-  }
-
-  /// Returns whether a worker receives weights beside those that it computes on.
-  constexpr bool lands_apart() const { return RowOf(algorithm).keeps_weights || fragments() > 1; }
-
-  friend bool operator==(const WorkerSpec&, const WorkerSpec&) = default;
 };
 
 struct ClusterSpec {
@@ -450,7 +387,7 @@ struct RunSpec {
 
   /// Returns the number of pushes from one fetch of weights to the next. At least 1.
   uint64_t pushes_per_fetch() const {
-    return all_reduces() ? NeverFetchAgain(worker.parameters) : worker.pushes_per_fetch();
+    return all_reduces() || worker.has_free_lanes() ? kNeverFetches : worker.pushes_per_fetch();
   }
 
   /// Returns the rule that servers follow under `policy`, one of the run's: `optimizer`, unless

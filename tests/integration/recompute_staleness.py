@@ -136,6 +136,17 @@ def compare(log_paths, status):
     return differences
 
 
+def expect_each_batch_once(test, directory, status, batches):
+    """Has the test fail unless the logs of both servers in the directory have each of so many mini-batches
+    once, and the status says what they say."""
+    logs = sorted(pathlib.Path(directory).glob("push-log-*.csv"))
+    test.assertEqual(len(logs), 2)
+    test.assertEqual(compare(logs, status), [])
+    for log in logs:
+        counted = sorted(int(row["batch"]) for row in read_rows(log))
+        test.assertEqual(counted, list(range(batches)), log.name)
+
+
 def describe(log_paths):
     """Returns the figures of all shards together, in one line."""
     sigmas = sorted(sigma for path in log_paths for sigma in Recomputed(path).sigmas)

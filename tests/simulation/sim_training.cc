@@ -32,9 +32,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
              .depth = world.scenario.run.training.pipeline_depth,
              .quantum = world.scenario.run.worker.quantum(),
              .keeps_weights = RowOf(world.scenario.run.worker.algorithm).keeps_weights,
-             .pushes_per_fetch = world.scenario.run.worker.has_free_lanes()
-                                     ? WorkerCore::kNeverFetches
-                                     : world.scenario.run.worker.pushes_per_fetch(),
+             .pushes_per_fetch = world.scenario.run.pushes_per_fetch(),
              .releases_unused = world.scenario.PolicyOf(0).traits().waits_for_members}),
       slots_(world.scenario.run.training.pipeline_depth),
       encoders_(world.scenario.run.wire.push_codec, shards.map(),

@@ -153,7 +153,7 @@ void Collective::Abort() {
     context_->createUnboundBuffer(&nothing, sizeof(nothing))
         ->waitRecv(nullptr, std::chrono::milliseconds(1));
   } catch (const std::exception&) {
-    // That is the time-out.
+    // The time-out is what was wanted.
   }
 }
 

@@ -42,7 +42,7 @@ class GradientSum {
     bool waits_for_seal = false;
   };
 
-  /// What a rank brings to a round.
+  /// The part that a rank brings to a round.
   struct Share {
     /// The gradient; empty if the rank has no mini-batch in this round. It is only read. Must stay
     /// unchanged from where the feed says that it is final until Finish has returned.
@@ -55,7 +55,7 @@ class GradientSum {
     bool wants_end = false;
   };
 
-  /// What all ranks know after a round.
+  /// The facts that all ranks know after a round.
   struct Result {
     /// The examples of the gradients in sum(). If there are none, sum() is of no meaning.
     uint64_t examples = 0;

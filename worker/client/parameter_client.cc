@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
@@ -41,8 +42,7 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& settings,
           .releases_unused = first.waits_for_members,
           .quantum = settings.quantum(),
           .keeps_weights = algorithm.keeps_weights,
-          .pushes_per_fetch = settings.worker.has_free_lanes() ? WorkerCore::kNeverFetches
-                                                               : settings.pushes_per_fetch(),
+          .pushes_per_fetch = settings.pushes_per_fetch(),
           .has_free_lanes = settings.worker.has_free_lanes(),
           .pushes = settings.pushes(),
           .changes_weights = settings.all_reduces() ||
@@ -72,7 +72,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       replies_(options.map.shards()),
       group_(options.servers, options.map, options.shards, sleeper, cancel) {
   if (options.has_free_lanes) {
-    PS_CHECK(options.pushes_per_fetch == WorkerCore::kNeverFetches);
+    PS_CHECK(options.pushes_per_fetch == kNeverFetches);
     newest_ = std::make_unique<NewestWeights>(options.identity, options.servers, options.map,
                                               options.shards, sleeper, cancel);
   }

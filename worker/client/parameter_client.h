@@ -73,7 +73,7 @@ class ParameterClient final : public GradientClient {
     uint64_t pushes_per_fetch = 1;
 
     /// Set if the newest weights come beside the pushes (TakeNewest). pushes_per_fetch is then
-    /// WorkerCore::kNeverFetches.
+    /// kNeverFetches.
     bool has_free_lanes = false;
 
     /// The kind of values that the caller pushes.

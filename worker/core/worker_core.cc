@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/limits.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {

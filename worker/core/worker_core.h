@@ -39,10 +39,6 @@ namespace slipstream {
 /// Not thread-safe: one owner, which serialises calls.
 class WorkerCore {
  public:
-  /// For Options::pushes_per_fetch: no push fetches weights. It is more pushes than a run has.
-  /// Newer weights may still replace those of a slot before it begins batches (OnWeights).
-  static constexpr uint64_t kNeverFetches = uint64_t{1} << 62;
-
   struct Options {
     uint32_t shards = 1;
 
@@ -65,7 +61,8 @@ class WorkerCore {
     /// The number of pushes from one fetch of weights to the next. After a push that fetches none,
     /// the worker goes on from its own weights. 1 with rounds, and where shards wait for members:
     /// they would have to know that the base stays in use. With several pushes in flight 1 or
-    /// kNeverFetches, as the slots share the count.
+    /// kNeverFetches, as the slots share the count; newer weights may then replace those of a slot
+    /// before it begins batches (OnWeights).
     uint64_t pushes_per_fetch = 1;
 
     /// Set if shards may wait for a worker (for its gradients in flight, or for its clock) and so

@@ -102,7 +102,7 @@ TEST_F(FetchTest, AnotherPolicyBeginsWithAFetch) {
 
 // With free lanes newer weights come beside the pushes, but not while the worker waits for work.
 TEST(FreeLanesTest, AfterAWaitForWorkEachSlotPulls) {
-  WorkerCore core({.shards = 1, .depth = 2, .pushes_per_fetch = WorkerCore::kNeverFetches});
+  WorkerCore core({.shards = 1, .depth = 2, .pushes_per_fetch = kNeverFetches});
   core.OnUnit({.id = 1, .first = 0, .batches = 2});
   for (const uint32_t slot : {0u, 1u}) {
     ASSERT_TRUE(core.OnWeights(kShard0, Weights(5), slot).ok());
@@ -154,7 +154,7 @@ class NeverFetchTest : public testing::Test {
     core_.OnBatchesDone(slot);
   }
 
-  WorkerCore core_{{.shards = 2, .depth = 2, .pushes_per_fetch = WorkerCore::kNeverFetches}};
+  WorkerCore core_{{.shards = 2, .depth = 2, .pushes_per_fetch = kNeverFetches}};
 };
 
 TEST_F(NeverFetchTest, SlotsTakeTurnsAndNoPushFetches) {

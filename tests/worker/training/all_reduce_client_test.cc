@@ -68,7 +68,7 @@ class AllReduceClientTest : public testing::Test {
     run_.optimizer.learning_rate = 0.1;
   }
 
-  /// What the loop of a worker would do.
+  /// Does what the loop of a worker would do.
   absl::Status TrainAs(std::unique_ptr<Collective> collective) {
     const uint32_t rank = collective->rank();
     JoinedRun joined;

@@ -113,8 +113,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.sends_parts_ahead = run_.worker.fragments() > 1;
     options.keeps_weights = algorithm.keeps_weights;
     options.has_free_lanes = run_.worker.has_free_lanes();
-    options.pushes_per_fetch =
-        run_.worker.has_free_lanes() ? WorkerCore::kNeverFetches : run_.worker.pushes_per_fetch();
+    options.pushes_per_fetch = run_.pushes_per_fetch();
     options.shards.chunk_bytes = 256;
     options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
