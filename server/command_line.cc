@@ -14,7 +14,8 @@ namespace slipstream {
 namespace {
 
 constexpr char kDescription[] =
-    "Serves one shard of the model of a run; the server of shard 0 also hosts the coordinator.";
+    "Serves one shard of the model of a run; the server of shard 0 also hosts the coordinator. Or "
+    "combines the pushes of a group of workers to a shard.";
 
 constexpr char kExamples[] = R"text(
 Examples:
@@ -29,6 +30,9 @@ Examples:
     ps_server --config run.yaml --shard 0 --listen localhost:0 --port-file server-0 &
     ps_server --config run.yaml --shard 1 --listen localhost:0 --coordinator "$(cat server-0)" &
 
+  The aggregator of the first group of workers for shard 1, where cluster.tree asks for it:
+    ps_server --config run.yaml --shard 1 --aggregate 0 --listen localhost:7080
+
   Another seed than the file's:
     ps_server --config run.yaml --shard 0 --set seed=3
 
@@ -39,6 +43,7 @@ Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not re
 1 a bug.)text";
 
 constexpr CountType kShards = {0, kServersMax - 1};
+constexpr CountType kGroups = {0, kWorkersMax - 1};
 
 /// Adds the flags to `app`; they end up in `line`.
 void AddFlags(CLI::App& app, CommandLine& line) {
@@ -52,13 +57,20 @@ void AddFlags(CLI::App& app, CommandLine& line) {
       ->type_name("NUMBER")
       ->check([](const std::string& text) { return ScalarError(kShards, text); });
   app.add_option(
+         "--aggregate", line.aggregate,
+         "Combines the pushes to the shard of this group of workers (cluster.tree), counted "
+         "from 0, in place of serving the shard; needs --listen")
+      ->type_name("GROUP")
+      ->check([](const std::string& text) { return ScalarError(kGroups, text); });
+  app.add_option(
          "--listen", line.listen,
          "Where to listen, by default cluster.servers[shard]; port 0 lets the system choose")
       ->type_name("HOST:PORT");
   app.add_option("--port-file", line.port_file, "Written with host:port once the server listens")
       ->type_name("FILE");
   app.add_option("--coordinator", line.coordinator,
-                 "Where shard 0 is served, by default cluster.servers[0]; for the other shards")
+                 "Where shard 0 is served, by default cluster.servers[0]; for the other shards and "
+                 "for aggregators")
       ->type_name("HOST:PORT")
       ->check(AddressError);
   app.add_option("--set", line.set, "Overrides a setting; may be repeated")
@@ -74,6 +86,11 @@ void AddFlags(CLI::App& app, CommandLine& line) {
       ->type_name("FORMAT")
       ->check([](const std::string& text) { return FlagError("log.format", text); });
   app.callback([&line] {
+    if (line.aggregate.has_value()) {
+      if (!line.listen.empty()) return;
+      throw CLI::ValidationError(
+          "--aggregate needs --listen HOST:PORT, as cluster.servers has no aggregators");
+    }
     if (line.shard > 0 || line.coordinator.empty()) return;
     throw CLI::ValidationError("--coordinator is for the other shards: shard 0 hosts it");
   });

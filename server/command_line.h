@@ -13,6 +13,9 @@ namespace slipstream {
 struct CommandLine {
   std::string config;
   uint32_t shard = 0;
+
+  /// The group of workers whose pushes the process combines, in place of serving the shard.
+  std::optional<uint32_t> aggregate;
   std::string listen;
   std::string port_file;
   std::string coordinator;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "common/config/run_config.h"
+#include "common/config/server_address.h"
 #include "common/files/whole_file.h"
 #include "common/log/log.h"
 #include "common/log/logging.h"
@@ -23,6 +25,7 @@
 #include "common/rpc/library_settings.h"
 #include "common/run/run_spec.h"
 #include "common/security/credential_files.h"
+#include "server/aggregator/aggregator.h"
 #include "server/command_line.h"
 #include "server/listen_address.h"
 #include "server/server_process.h"
@@ -45,21 +48,30 @@ int Exit(ExitCode code, const std::string& message) {
 }
 
 /// Raises the limit of open files, as each connection takes one, and warns if it is too low.
-void PrepareForConnections(const RunSpec& run) {
-  // A worker of this machine takes up to six, in tests; the rest is for other clients.
-  const uint64_t needed = 256 + 6 * uint64_t{run.cluster.workers};
+void PrepareForConnections(const RunSpec& run, bool is_aggregator) {
+  const ClusterSpec& cluster = run.cluster;
+  // An aggregator serves one group, and a shard's server all workers and an aggregator of each
+  // group.
+  const uint64_t workers =
+      is_aggregator ? std::min(cluster.tree.fanout, cluster.workers) : cluster.workers;
+  const uint64_t aggregators = is_aggregator ? 0 : cluster.groups();
+  // A worker of this machine takes up to six, in tests. An aggregator has a connection for each
+  // uplink and one for pulls, and beside each it may have one over a local socket. The rest is for
+  // other clients.
+  const uint64_t needed =
+      256 + 6 * workers + 2 * (uint64_t{Aggregator::kUplinksMax} + 1) * aggregators;
   const uint64_t limit = RaiseOpenFilesLimit();
   if (limit >= needed) return;
   LogWarning(
-      "the workers may need more open files than the limit: raise it (ulimit -Hn, LimitNOFILE of "
+      "the clients may need more open files than the limit: raise it (ulimit -Hn, LimitNOFILE of "
       "systemd), or connections will be turned away",
-      {{"workers", run.cluster.workers}, {"needed", needed}, {"limit", limit}});
+      {{"workers", workers}, {"needed", needed}, {"limit", limit}});
 }
 
-/// Returns the credential files of this server, after checking them.
-absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard,
+/// Returns the credential files of the server with this number, after checking them.
+absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t number,
                                               const std::string& host) {
-  const CredentialHolder holder = {CertifiedRole::kServer, shard};
+  const CredentialHolder holder = {CertifiedRole::kServer, number};
   CredentialFiles files = FilesFor(run.security, holder);
   const absl::StatusOr<OwnCredentials> own = CheckCredentials(files, holder, absl::Now());
   if (!own.ok()) return own.status();
@@ -82,26 +94,43 @@ absl::StatusOr<CredentialFiles> CredentialsOf(const RunSpec& run, uint32_t shard
   return files;
 }
 
+/// Says why the run has no aggregators for this group of workers.
+std::string WithoutGroup(uint32_t group, const ClusterSpec& cluster) {
+  if (cluster.groups() == 0) return "--aggregate: the run has no aggregators: set cluster.tree";
+  return fmt::format(
+      "--aggregate {}: the number of groups is {} (cluster.workers {}, cluster.tree.fanout {})",
+      group, cluster.groups(), cluster.workers, cluster.tree.fanout);
+}
+
 int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,
         const StopSignal& stop) {
-  StartLogging({"server", line.shard}, run.log.level, run.log.format);
-  PrepareForConnections(run);
-  const std::string coordinator =
-      line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
+  ServerProcess::Options options = {
+      .run = run, .shard = ShardId{line.shard}, .listen = listen, .group = line.aggregate};
+  StartLogging({"server", options.number()}, run.log.level, run.log.format);
+  PrepareForConnections(run, line.aggregate.has_value());
+  options.coordinator = line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;
   const absl::StatusOr<CredentialFiles> credentials =
-      CredentialsOf(run, line.shard, listen.public_host);
+      CredentialsOf(run, options.number(), listen.public_host);
   if (!credentials.ok()) {
     LogError(std::string(credentials.status().message()));
     return static_cast<int>(ExitCodeFor(credentials.status()));
   }
-  ServerProcess process({run, ShardId{line.shard}, listen, coordinator, *credentials});
+  options.credentials = *credentials;
+  ServerProcess process(std::move(options));
   absl::Status status = process.Listen();
   if (status.ok() && !line.port_file.empty()) {
     status = WriteWholeFile(line.port_file, process.address() + "\n");
   }
   if (status.ok()) {
-    LogInfo("server listens",
-            {{"address", process.address()}, {"shard", line.shard}, {"version", kVersion}});
+    if (line.aggregate.has_value()) {
+      LogInfo("aggregator listens", {{"address", process.address()},
+                                     {"shard", line.shard},
+                                     {"group", *line.aggregate},
+                                     {"version", kVersion}});
+    } else {
+      LogInfo("server listens",
+              {{"address", process.address()}, {"shard", line.shard}, {"version", kVersion}});
+    }
     if (!credentials->is_encrypted() && run.security.accept_plaintext_risk) {
       LogWarning("nothing is encrypted: whoever reaches the servers can read and change the run");
     }
@@ -138,11 +167,22 @@ int Main(int argc, char** argv) {
                                       ": cluster.servers has " +
                                       std::to_string(run.cluster.servers.size()));
   }
-  const std::string& configured = run.cluster.servers[line.shard];
+  if (line.aggregate.has_value() && *line.aggregate >= run.cluster.groups()) {
+    return Exit(ExitCode::kUsage, WithoutGroup(*line.aggregate, run.cluster));
+  }
+  // An aggregator has no address in the settings.
+  const std::string& configured =
+      line.aggregate.has_value() ? line.listen : run.cluster.servers[line.shard];
   const absl::StatusOr<ListenAddress> listen = ParseListenAddress(
       line.listen.empty() ? configured : line.listen, configured, run.security.may_leave_machine());
   if (!listen.ok()) {
     return Exit(ExitCode::kConfiguration, std::string(listen.status().message()));
+  }
+  if (line.aggregate.has_value() && ParseServerAddress(listen->public_host + ":1")->IsWildcard()) {
+    return Exit(ExitCode::kUsage,
+                "--listen " + line.listen +
+                    ": an aggregator needs a host by which its workers reach it, as "
+                    "cluster.servers does not name it");
   }
   return Run(run, line, *listen, stop);
 }

@@ -25,6 +25,7 @@
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transport_options.h"
 #include "proto/shard.grpc.pb.h"
+#include "server/aggregator/shard_uplinks.h"
 #include "server/listen/access.h"
 
 namespace slipstream {
@@ -71,14 +72,14 @@ CredentialFiles ClientFiles(CredentialFiles files) {
   return files;
 }
 
-/// Tells the server of shard 0 that the connection is that of the server of `shard`.
-void Greet(const std::shared_ptr<grpc::Channel>& channel, ShardId shard, uint64_t run) {
+/// Tells the server of shard 0 that the connection is that of the server with this number.
+void Greet(const std::shared_ptr<grpc::Channel>& channel, uint32_t number, uint64_t run) {
   grpc::ClientContext context;
   context.set_wait_for_ready(true);
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(300));
   v1::GetTransportsRequest request;
   request.mutable_identity()->set_run(run);
-  request.set_server(Value(shard));
+  request.set_server(number);
   v1::GetTransportsReply reply;
   // If this fails, so does the next call, which says why.
   (void)v1::Shard::NewStub(channel)->GetTransports(&context, request, &reply);
@@ -102,7 +103,8 @@ absl::Status ServerProcess::Listen() {
   ApplyTransportOptions(builder);
   connection_memory_.GiveTo(builder);
   (*tcp)->GiveTo(builder, Credentials());
-  builder.RegisterService(shard_.get());
+  if (shard_ != nullptr) builder.RegisterService(shard_.get());
+  if (aggregator_ != nullptr) builder.RegisterService(aggregator_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
   unknown_methods_ = std::make_unique<UnknownMethods>(connections_.get());
   builder.RegisterCallbackGenericService(unknown_methods_.get());
@@ -121,7 +123,7 @@ std::shared_ptr<grpc::ServerCredentials> ServerProcess::Credentials() {
 }
 
 void ServerProcess::LookAtCredentials(absl::Time now) {
-  const CredentialHolder holder = {CertifiedRole::kServer, Value(options_.shard)};
+  const CredentialHolder holder = {CertifiedRole::kServer, options_.number()};
   const absl::StatusOr<OwnCredentials> own = CheckCredentials(options_.credentials, holder, now);
   const std::string wrong(own.status().message());
   if (wrong != wrong_with_credentials_) {
@@ -139,6 +141,10 @@ absl::Status ServerProcess::WithRemedy(const absl::Status& cannot_listen) const 
                                  ? "correct it, or listen elsewhere with --listen HOST:PORT"
                                  : "end the process that has the port, or listen elsewhere with "
                                    "--listen HOST:PORT, where port 0 is any that is free";
+  if (options_.group.has_value()) {
+    return absl::Status(cannot_listen.code(),
+                        fmt::format("{}: {}", std::string(cannot_listen.message()), remedy));
+  }
   const uint32_t shard = Value(options_.shard);
   return absl::Status(
       cannot_listen.code(),
@@ -156,6 +162,35 @@ void ServerProcess::ListenToThisMachine(const std::string& local_socket) {
 }
 
 absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
+  if (options_.group.has_value()) {
+    MakeAggregator(local_socket);
+    return absl::OkStatus();
+  }
+  if (absl::Status made = MakeShard(local_socket); !made.ok()) return made;
+  if (Value(options_.shard) == 0) MakeCoordinator();
+  return absl::OkStatus();
+}
+
+void ServerProcess::MakeAggregator(const std::string& local_socket) {
+  AggregatorService::Options aggregator;
+  aggregator.run = options_.run;
+  aggregator.shard = options_.shard;
+  aggregator.group = *options_.group;
+  aggregator.now = SteadyNow;
+  // An aggregator takes about as much as its shard: pushes, sums of pushes, and weights.
+  aggregator.on_model = [this](uint64_t values) {
+    connection_memory_.ReserveFor(values, options_.run);
+  };
+  auto uplinks = std::make_unique<ShardUplinks>(ShardUplinks::Options{
+      .run = options_.run,
+      .shard = options_.shard,
+      .group = *options_.group,
+      .credentials = MakeChannelCredentials(ClientFiles(options_.credentials))});
+  aggregator_ = std::make_unique<AggregatorService>(aggregator, std::move(uplinks), local_socket,
+                                                    connections_.get());
+}
+
+absl::Status ServerProcess::MakeShard(const std::string& local_socket) {
   absl::StatusOr<std::optional<PushLog>> log =
       OpenPushLog(options_.run.log.push_log, options_.shard);
   if (!log.ok()) return log.status();
@@ -166,8 +201,10 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   shard.now = SteadyNow;
   shard.on_model = [this](uint64_t values) { connection_memory_.ReserveFor(values, options_.run); };
   shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket, connections_.get());
-  if (Value(options_.shard) != 0) return absl::OkStatus();
+  return absl::OkStatus();
+}
 
+void ServerProcess::MakeCoordinator() {
   CoordinatorService::Options coordinator;
   coordinator.spec = options_.run;
   coordinator.run = RandomNumber();
@@ -179,7 +216,6 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   coordinator.now = SteadyNow;
   coordinator.connections = connections_.get();
   coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));
-  return absl::OkStatus();
 }
 
 absl::Status ServerProcess::Serve(const StopSignal& stop) {
@@ -193,9 +229,12 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
       CoordinatorAddress(), MakeChannelCredentials(ClientFiles(options_.credentials)),
       ClientArguments());
-  options.greet = [channel, shard = options_.shard](uint64_t run) { Greet(channel, shard, run); };
-  sync_ =
-      std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), *shard_);
+  options.greet = [channel, number = options_.number()](uint64_t run) {
+    Greet(channel, number, run);
+  };
+  OrdersSink& sink = shard_ != nullptr ? static_cast<OrdersSink&>(*shard_)
+                                       : static_cast<OrdersSink&>(*aggregator_);
+  sync_ = std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), sink);
 
   HeapTrim heap;
   absl::Time next_look = SteadyNow();

@@ -15,6 +15,7 @@
 #include "common/process/stop_signal.h"
 #include "common/run/run_spec.h"
 #include "common/security/credential_files.h"
+#include "server/aggregator/aggregator_service.h"
 #include "server/connection_memory.h"
 #include "server/listen/connections.h"
 #include "server/listen/local_listener.h"
@@ -27,8 +28,8 @@
 
 namespace slipstream {
 
-/// Everything that one ps_server runs: its shard, the coordinator in the server of shard 0, the
-/// gRPC server in front of them, and the conversation with the coordinator.
+/// Everything that one ps_server runs: its shard or its aggregator, the coordinator in the server
+/// of shard 0, the gRPC server in front of them, and the conversation with the coordinator.
 ///
 /// Not thread-safe: one owner.
 class ServerProcess {
@@ -41,11 +42,19 @@ class ServerProcess {
     ShardId shard{};
     ListenAddress listen;
 
+    /// Set for the aggregator of this group of workers for the shard, in place of the shard.
+    std::optional<uint32_t> group;
+
     /// The address of the server of shard 0; not used in that server itself.
     std::string coordinator;
 
     /// The credential files, in which CheckCredentials has found nothing wrong.
     CredentialFiles credentials = {};
+
+    /// Returns the number by which the process is known among the servers.
+    uint32_t number() const {
+      return group.has_value() ? run.cluster.AggregatorNumber(*group, Value(shard)) : Value(shard);
+    }
   };
 
   explicit ServerProcess(Options options) : options_(std::move(options)) {}
@@ -69,6 +78,9 @@ class ServerProcess {
 
  private:
   absl::Status MakeServices(const std::string& local_socket);
+  absl::Status MakeShard(const std::string& local_socket);
+  void MakeAggregator(const std::string& local_socket);
+  void MakeCoordinator();
 
   /// Adds to the message where the address came from, and what the user can do.
   absl::Status WithRemedy(const absl::Status& cannot_listen) const;
@@ -85,7 +97,8 @@ class ServerProcess {
   ConnectionMemory connection_memory_{ReadMemoryBytes().limit};
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<CoordinatorService> coordinator_;  // Null but in the server of shard 0.
-  std::unique_ptr<ShardService> shard_;
+  std::unique_ptr<ShardService> shard_;              // Null in an aggregator.
+  std::unique_ptr<AggregatorService> aggregator_;    // Null but in an aggregator.
   std::unique_ptr<UnknownMethods> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<TcpListener> tcp_;

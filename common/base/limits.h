@@ -16,6 +16,9 @@ inline constexpr uint32_t kServersMax = 256;
 /// smaller than this.
 inline constexpr uint32_t kWorkersMax = 4096;
 
+/// The most workers whose pushes an aggregator combines (cluster.tree.fanout).
+inline constexpr uint32_t kFanoutMax = 64;
+
 /// The most threads on which one worker computes.
 inline constexpr uint32_t kWorkerThreadsMax = 256;
 

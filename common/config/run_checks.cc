@@ -15,6 +15,7 @@
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
 #include "common/config/tensor_options_table.h"
+#include "common/config/tree_checks.h"
 #include "common/config/worker_checks.h"
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
@@ -407,6 +408,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckGuard(draft, diagnostics);
   CheckInPlace(draft, diagnostics);
   CheckAllReduce(draft, diagnostics);
+  CheckTree(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

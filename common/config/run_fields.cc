@@ -249,6 +249,11 @@ void AddCluster(Table& table) {
       "The run fails if servers and workers have not all come within this time.",
       DurationType{absl::Seconds(1), absl::Hours(24)},
       [](auto& s) -> auto& { return s.cluster.start_timeout; }));
+  table.push_back(Scalar(
+      "cluster.tree.fanout",
+      "The number of workers, 2 or more, whose pushes an aggregator adds up on their way to each "
+      "server, so that one push arrives for all; 0: workers push to the servers themselves.",
+      CountType{0, kFanoutMax}, [](auto& s) -> auto& { return s.cluster.tree.fanout; }));
 }
 
 void AddCompute(Table& table) {

@@ -21,6 +21,11 @@ void AddRun(float* __restrict sum, const UnalignedFloat* __restrict gradient, si
   for (size_t i = 0; i < count; ++i) sum[i] += weight * gradient[i];
 }
 
+SLIPSTREAM_CPU_DISPATCH
+void ScaleRun(float* values, size_t count, float factor) {
+  for (size_t i = 0; i < count; ++i) values[i] *= factor;
+}
+
 }  // namespace
 
 void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, bool first) {
@@ -33,6 +38,11 @@ void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, 
       AddRun(sum.data() + position, values, count, weight);
     }
   });
+}
+
+void ScaleValues(std::span<float> values, float factor) {
+  const FlushedSubnormals flushed;
+  ScaleRun(values.data(), values.size(), factor);
 }
 
 }  // namespace slipstream

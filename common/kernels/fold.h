@@ -24,6 +24,9 @@ struct FoldTerms {
 /// REQUIRES: the segments hold exactly sum.size() values.
 void FoldGradient(std::span<float> sum, const Segments& gradient, float weight, bool first);
 
+/// Sets values[i] = factor · values[i].
+void ScaleValues(std::span<float> values, float factor);
+
 /// The gradient that an update takes: g[i] = (sum[i] + weight · last[i]) · inverse_divisor. The
 /// last gradient of a round is read here instead of being folded first, which saves one pass over
 /// the sum.

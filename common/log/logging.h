@@ -14,7 +14,8 @@ struct LogSource {
   /// "server", "worker" or "psctl".
   std::string role;
 
-  /// The shard of a server, or the id of a worker once it has one.
+  /// The shard of a server, the number of an aggregator among the servers, or the id of a worker
+  /// once it has one.
   std::optional<uint32_t> number;
 };
 

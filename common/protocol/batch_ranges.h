@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_COMMON_PROTOCOL_BATCH_RANGES_H_
 #define SLIPSTREAM_COMMON_PROTOCOL_BATCH_RANGES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -27,6 +28,12 @@ inline uint64_t CountOf(const BatchRanges& ranges) {
   uint64_t count = 0;
   for (const BatchRange& range : ranges) count += range.count;
   return count;
+}
+
+/// Returns how many examples a push of these mini-batches can stand for, where a push has `quantum`
+/// mini-batches at most. A client that names none computes one for each push.
+inline uint64_t ExamplesMax(const BatchRanges& batches, uint64_t quantum, uint32_t batch_size) {
+  return std::clamp<uint64_t>(CountOf(batches), 1, quantum) * batch_size;
 }
 
 /// Returns one more than the last mini-batch, or 0 if there are no ranges.

@@ -50,6 +50,26 @@ struct PushSeal {
   friend bool operator==(const PushSeal&, const PushSeal&) = default;
 };
 
+/// One worker's push, as a part of an aggregator's push. The fields are those of PushHeader; its
+/// clip is 1, as the aggregator has clipped the values.
+struct PushPart {
+  WorkerId worker{};
+  Incarnation incarnation{};
+  Sequence sequence{};
+  uint32_t slot = 0;
+  WorkerClock clock{};
+  uint32_t examples = 0;
+  BatchRanges batches;
+  bool rests = false;
+  bool pull = false;
+  std::optional<float> loss;
+
+  /// The checksum of the push as its worker sent it, see PushFacts.
+  uint64_t checksum = 0;
+
+  friend bool operator==(const PushPart&, const PushPart&) = default;
+};
+
 struct PushHeader {
   Identity identity;
   Sequence sequence{};
@@ -106,6 +126,14 @@ struct PushHeader {
   /// Exchange only: the encoding of the answered weights.
   Encoding weights_encoding = Encoding::kFp32;
 
+  /// The pushes that this one combines, each of another worker, in order of worker ids; empty for
+  /// the push of one worker. See composite_push.h.
+  std::vector<PushPart> parts = {};
+
+  /// Set if the values are the mean of the parts weighed by their numbers of examples, rather than
+  /// equally.
+  bool weighs_examples = false;
+
   friend bool operator==(const PushHeader&, const PushHeader&) = default;
 };
 
@@ -129,6 +157,7 @@ enum class PushOutcome : uint8_t {
   kRetryLater = 26,
   kTooManyExamples = 27,
   kUnknownMember = 28,
+  kNotCombined = 29,
 };
 
 constexpr bool IsRefusal(PushOutcome outcome) { return outcome >= PushOutcome::kFenced; }
@@ -170,6 +199,8 @@ constexpr std::string_view Name(PushOutcome outcome) {
       return "TOO_MANY_EXAMPLES";
     case PushOutcome::kUnknownMember:
       return "UNKNOWN_MEMBER";
+    case PushOutcome::kNotCombined:
+      return "NOT_COMBINED";
   }
   return "UNKNOWN";
 }
@@ -295,6 +326,14 @@ struct RoundWork {
   friend bool operator==(const RoundWork&, const RoundWork&) = default;
 };
 
+/// The words of an answer to the worker of one part of a push.
+struct PartAnswer {
+  std::optional<RoundWork> work;  // As in WeightsHeader.
+  WorkerClock clock{};
+
+  friend bool operator==(const PartAnswer&, const PartAnswer&) = default;
+};
+
 struct WeightsHeader {
   Version version{};
 
@@ -326,6 +365,9 @@ struct WeightsHeader {
 
   /// The kept version that the reader has the values of; not on the wire.
   std::optional<Version> base;
+
+  /// In the answer to a push with parts: one for each of them, in the same order.
+  std::vector<PartAnswer> parts = {};
 
   friend bool operator==(const WeightsHeader&, const WeightsHeader&) = default;
 };

@@ -178,6 +178,28 @@ struct ClusterSpec {
   /// longer. In [1 s, 24 h].
   absl::Duration start_timeout = absl::Minutes(2);
 
+  /// A tree: aggregators between groups of workers and the servers.
+  struct Tree {
+    /// How many workers make a group, whose pushes one aggregator for each shard combines. In
+    /// [2, kFanoutMax]; 0: there are no aggregators.
+    uint32_t fanout = 0;
+
+    friend bool operator==(const Tree&, const Tree&) = default;
+  };
+  Tree tree;
+
+  /// The number of groups that have aggregators. Workers that join later, with higher ids, have
+  /// none.
+  uint32_t groups() const {
+    return tree.fanout == 0 ? 0 : (workers + tree.fanout - 1) / tree.fanout;
+  }
+
+  /// The number by which the aggregator of a group for a shard is known among the servers, in its
+  /// certificate and on its connections. It follows those of the shards.
+  uint32_t AggregatorNumber(uint32_t group, uint32_t shard) const {
+    return static_cast<uint32_t>(servers.size()) * (1 + group) + shard;
+  }
+
   friend bool operator==(const ClusterSpec&, const ClusterSpec&) = default;
 };
 

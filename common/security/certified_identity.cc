@@ -12,6 +12,9 @@
 namespace slipstream {
 namespace {
 
+/// Servers of shards come first, and then the aggregators of each group of two workers or more.
+constexpr uint32_t kServerNumbers = kServersMax * (1 + kWorkersMax / 2);
+
 constexpr std::string_view kScheme = "slipstream:";
 constexpr std::string_view kPrefix = "slipstream://run/";
 constexpr std::array<std::string_view, 5> kRoleNames = {"server", "worker", "operator", "viewer",
@@ -64,7 +67,7 @@ std::optional<CertifiedIdentity> ParseIdentity(std::string_view uri) {
   const auto* const role = std::ranges::find(kRoleNames, TakePart(rest));
   if (!IsRunName(identity.run) || role == kRoleNames.end()) return std::nullopt;
   identity.role = static_cast<CertifiedRole>(role - kRoleNames.begin());
-  if (identity.role == CertifiedRole::kServer) identity.number = ParseNumber(rest, kServersMax);
+  if (identity.role == CertifiedRole::kServer) identity.number = ParseNumber(rest, kServerNumbers);
   if (identity.role == CertifiedRole::kWorker) identity.number = ParseNumber(rest, kWorkersMax);
   // Parts that were not understood, or are left over, are missing from this URI.
   if (identity.ToUri() != uri) return std::nullopt;

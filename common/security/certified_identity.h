@@ -31,6 +31,7 @@ std::string MemberName(CertifiedRole role, std::optional<uint32_t> number);
 /// The holder of a certificate, which is named by one URI among the subject's alternative names:
 ///
 ///   slipstream://run/mnist/server/0      the server of shard 0
+///   slipstream://run/mnist/server/5      of 2 shards: the aggregator of group 1 for shard 1
 ///   slipstream://run/mnist/worker/3      the worker with the id 3
 ///   slipstream://run/mnist/worker/*      any worker
 ///   slipstream://run/mnist/operator
@@ -40,7 +41,8 @@ struct CertifiedIdentity {
   std::string run;  // The `name` of run.yaml.
   CertifiedRole role = CertifiedRole::kViewer;
 
-  /// The shard of a server or the id of a worker; nothing for any worker, and for the other roles.
+  /// The shard of a server, the number of an aggregator (ClusterSpec::AggregatorNumber) or the id
+  /// of a worker; nothing for any worker, and for the other roles.
   std::optional<uint32_t> number;
 
   std::string ToUri() const;

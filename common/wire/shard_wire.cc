@@ -49,6 +49,58 @@ v1::BatchRange ToWire(const BatchRange& range) {
   return wire;
 }
 
+using BatchesOfWire = google::protobuf::RepeatedPtrField<v1::BatchRange>;
+
+absl::StatusOr<BatchRanges> FromWire(const std::string& field, const BatchesOfWire& wire) {
+  if (static_cast<size_t>(wire.size()) > kBatchRangesMax) {
+    return absl::InvalidArgumentError(field + ": " + std::to_string(wire.size()) +
+                                      " ranges, more than " + std::to_string(kBatchRangesMax));
+  }
+  BatchRanges batches;
+  for (const v1::BatchRange& of_wire : wire) {
+    const absl::StatusOr<BatchRange> range = FromWire(field, of_wire);
+    if (!range.ok()) return range.status();
+    batches.push_back(*range);
+  }
+  return batches;
+}
+
+v1::PushPart ToWire(const PushPart& part) {
+  v1::PushPart wire;
+  wire.set_worker(Value(part.worker));
+  wire.set_incarnation(Value(part.incarnation));
+  wire.set_sequence(Value(part.sequence));
+  wire.set_slot(part.slot);
+  wire.set_clock(Value(part.clock));
+  wire.set_examples(part.examples);
+  for (const BatchRange& range : part.batches) *wire.add_batches() = ToWire(range);
+  wire.set_rests(part.rests);
+  wire.set_pull(part.pull);
+  if (part.loss) wire.set_loss(*part.loss);
+  wire.set_checksum(part.checksum);
+  return wire;
+}
+
+absl::StatusOr<PushPart> FromWire(const v1::PushPart& wire) {
+  if (wire.sequence() == 0) return OutOfRange("header.parts.sequence", 0);
+  if (absl::Status s = CheckClock("header.parts.clock", wire.clock()); !s.ok()) return s;
+  absl::StatusOr<BatchRanges> batches = FromWire("header.parts.batches", wire.batches());
+  if (!batches.ok()) return batches.status();
+  PushPart part = {.worker = WorkerId{wire.worker()},
+                   .incarnation = Incarnation{wire.incarnation()},
+                   .sequence = Sequence{wire.sequence()},
+                   .slot = wire.slot(),
+                   .clock = WorkerClock{wire.clock()},
+                   .examples = wire.examples(),
+                   .batches = *std::move(batches),
+                   .rests = wire.rests(),
+                   .pull = wire.pull(),
+                   .loss = std::nullopt,
+                   .checksum = wire.checksum()};
+  if (wire.has_loss()) part.loss = wire.loss();
+  return part;
+}
+
 }  // namespace
 
 v1::Encoding ToWire(Encoding encoding) { return static_cast<v1::Encoding>(encoding); }
@@ -88,6 +140,8 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_leaves_out(header.leaves_out);
   wire.set_holds_base(header.holds_base);
   wire.set_weights_encoding(ToWire(header.weights_encoding));
+  for (const PushPart& part : header.parts) *wire.add_parts() = ToWire(part);
+  wire.set_weighs_examples(header.weighs_examples);
   return wire;
 }
 
@@ -144,6 +198,11 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   wire.set_stage(header.stage);
   if (header.stamp) *wire.mutable_stamp() = ToWire(*header.stamp);
   wire.set_label(header.label);
+  for (const PartAnswer& part : header.parts) {
+    v1::PartAnswer& of_wire = *wire.add_parts();
+    if (part.work) *of_wire.mutable_work() = ToWire(*part.work);
+    of_wire.set_clock(Value(part.clock));
+  }
   return wire;
 }
 
@@ -189,7 +248,8 @@ Stamp FromWire(const v1::Stamp& wire) {
 
 absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   if (!wire.has_identity()) return Missing("header.identity");
-  if (wire.sequence() == 0) return OutOfRange("header.sequence", 0);
+  const bool is_of_worker = wire.parts().empty();
+  if (wire.sequence() == 0 && is_of_worker) return OutOfRange("header.sequence", 0);
   if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
   if (absl::Status s = CheckClock("header.clock", wire.clock()); !s.ok()) return s;
   if (absl::Status s = CheckChunkBytes("header.chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
@@ -209,15 +269,9 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.kind = static_cast<PushKind>(wire.kind());
   header.examples = wire.examples();
   header.label = wire.label();
-  if (static_cast<size_t>(wire.batches_size()) > kBatchRangesMax) {
-    return absl::InvalidArgumentError("header.batches: " + std::to_string(wire.batches_size()) +
-                                      " ranges, more than " + std::to_string(kBatchRangesMax));
-  }
-  for (const v1::BatchRange& of_wire : wire.batches()) {
-    const absl::StatusOr<BatchRange> range = FromWire("header.batches", of_wire);
-    if (!range.ok()) return range.status();
-    header.batches.push_back(*range);
-  }
+  absl::StatusOr<BatchRanges> batches = FromWire("header.batches", wire.batches());
+  if (!batches.ok()) return batches.status();
+  header.batches = *std::move(batches);
   header.pull = wire.pull();
   header.chunk_bytes = wire.chunk_bytes();
   header.slot = wire.slot();
@@ -226,6 +280,16 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.leaves_out = wire.leaves_out();
   header.holds_base = wire.holds_base();
   header.weights_encoding = *encoding;
+  if (static_cast<size_t>(wire.parts_size()) > kFanoutMax) {
+    return absl::InvalidArgumentError("header.parts: " + std::to_string(wire.parts_size()) +
+                                      ", more than " + std::to_string(kFanoutMax));
+  }
+  for (const v1::PushPart& of_wire : wire.parts()) {
+    absl::StatusOr<PushPart> part = FromWire(of_wire);
+    if (!part.ok()) return part.status();
+    header.parts.push_back(*std::move(part));
+  }
+  header.weighs_examples = wire.weighs_examples();
   return header;
 }
 
@@ -316,10 +380,21 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
                           .stamp = std::nullopt,
                           .label = wire.label()};
   if (wire.has_stamp()) header.stamp = FromWire(wire.stamp());
-  if (!wire.has_work()) return header;
-  absl::StatusOr<RoundWork> work = FromWire(wire.work());
-  if (!work.ok()) return work.status();
-  header.work = *work;
+  if (wire.has_work()) {
+    const absl::StatusOr<RoundWork> work = FromWire(wire.work());
+    if (!work.ok()) return work.status();
+    header.work = *work;
+  }
+  for (const v1::PartAnswer& of_wire : wire.parts()) {
+    if (absl::Status s = CheckClock("header.parts.clock", of_wire.clock()); !s.ok()) return s;
+    PartAnswer part = {.work = std::nullopt, .clock = WorkerClock{of_wire.clock()}};
+    if (of_wire.has_work()) {
+      const absl::StatusOr<RoundWork> work = FromWire(of_wire.work());
+      if (!work.ok()) return work.status();
+      part.work = *work;
+    }
+    header.parts.push_back(part);
+  }
   return header;
 }
 

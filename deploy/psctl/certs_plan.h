@@ -20,16 +20,17 @@ struct PlannedCertificate {
   std::string FileStem() const;
 };
 
-/// The certificates of a run: its servers, its workers, one operator, one viewer and one reader.
+/// The certificates of a run: its servers, its aggregators, its workers, one operator, one viewer
+/// and one reader.
 struct CertsPlan {
   std::string run;
   std::vector<PlannedCertificate> certificates;
 };
 
 /// Returns the certificates that `arguments` ask for. What they leave open is taken from `spec`,
-/// which may be null. Each server's certificate is also for localhost, 127.0.0.1 and ::1, so
-/// that a run on one machine needs no other. INVALID_ARGUMENT, naming the flag, if a run's name, a
-/// host or a number is wrong or missing.
+/// which may be null. The certificate of each server and aggregator is also for localhost,
+/// 127.0.0.1 and ::1, so that a run on one machine needs no other. INVALID_ARGUMENT, naming the
+/// flag, if a run's name, a host or a number is wrong or missing.
 absl::StatusOr<CertsPlan> PlanCerts(const CertsInitArguments& arguments, const RunSpec* spec);
 
 }  // namespace slipstream

@@ -47,6 +47,9 @@ absl::Status Cluster::Start() {
   for (uint32_t shard = 1; status.ok() && shard < options_.servers; ++shard) {
     status = StartServer(shard);
   }
+  for (uint32_t i = 0; status.ok() && i < options_.groups * options_.servers; ++i) {
+    status = StartAggregator(i / options_.servers, i % options_.servers);
+  }
   for (uint32_t worker = 0; status.ok() && worker < options_.workers; ++worker) {
     status = StartWorker(worker);
   }
@@ -82,15 +85,27 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
   return StartProcess({Role::kWorker, worker}, std::move(command));
 }
 
+std::vector<std::string> Cluster::ServerCommand(uint32_t shard) const {
+  // psctl reads the final figures after the run is over, so the servers must stay until then.
+  return {options_.programs.server, "--config", directory_.ConfigPath(), "--shard",
+          std::to_string(shard),    "--listen", "127.0.0.1:0",           "--set",
+          "run.after=stay"};
+}
+
 absl::Status Cluster::StartServer(uint32_t shard) {
   const ProcessName name = {Role::kServer, shard};
-  // psctl reads the final figures after the run is over, so the servers must stay until then.
-  std::vector<std::string> command = {
-      options_.programs.server,      "--config", directory_.ConfigPath(), "--shard",
-      std::to_string(shard),         "--listen", "127.0.0.1:0",           "--port-file",
-      directory_.PortFilePath(name), "--set",    "run.after=stay"};
+  std::vector<std::string> command = ServerCommand(shard);
+  command.insert(command.end(), {"--port-file", directory_.PortFilePath(name)});
   if (shard > 0) command.insert(command.end(), {"--coordinator", coordinator_});
   return StartProcess(name, std::move(command));
+}
+
+absl::Status Cluster::StartAggregator(uint32_t group, uint32_t shard) {
+  std::vector<std::string> command = ServerCommand(shard);
+  command.insert(command.end(),
+                 {"--aggregate", std::to_string(group), "--coordinator", coordinator_});
+  return StartProcess({.role = Role::kAggregator, .number = shard, .group = group},
+                      std::move(command));
 }
 
 absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> command,

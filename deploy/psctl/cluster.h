@@ -33,6 +33,9 @@ class Cluster {
     uint32_t servers = 1;
     uint32_t workers = 1;
 
+    /// The number of groups of workers that have an aggregator for each server.
+    uint32_t groups = 0;
+
     /// The program of the workers with its arguments, if it is not ps_worker. The first word is its
     /// path.
     std::vector<std::string> worker_command;
@@ -88,6 +91,7 @@ class Cluster {
   absl::Status StartProcess(ProcessName name, std::vector<std::string> command,
                             const std::vector<std::string>& variables = {});
   absl::Status StartServer(uint32_t shard);
+  absl::Status StartAggregator(uint32_t group, uint32_t shard);
   absl::Status StartWorker(uint32_t worker);
   absl::Status StartOwnWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
@@ -97,6 +101,10 @@ class Cluster {
   const Options options_;
   const RunDirectory& directory_;
   const StopSignal& stop_;
+
+  /// Returns how the server program is started: on loopback, and so that it stays when the run is
+  /// over.
+  std::vector<std::string> ServerCommand(uint32_t shard) const;
 
   std::vector<Member> members_;
   std::vector<ProcessEnd> ends_;

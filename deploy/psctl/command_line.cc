@@ -370,6 +370,12 @@ void CommandLine::AddCerts() {
       ->delimiter(',')
       ->allow_extra_args(false);
   certs_init_command
+      ->add_option("--aggregator-hosts", certs_init.aggregator_hosts,
+                   "The aggregators' hosts, one for each group; without it, only this machine")
+      ->type_name("HOST,...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  certs_init_command
       ->add_option("--workers", certs_init.workers, "Makes certificates for so many workers")
       ->type_name("NUMBER");
   certs_init_command->add_flag("--any-worker", certs_init.any_worker,

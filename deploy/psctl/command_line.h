@@ -136,6 +136,9 @@ struct CertsInitArguments {
 
   /// The names and addresses of each shard's server, joined by '+'; one item per shard.
   std::vector<std::string> hosts;
+
+  /// The same for the aggregators; one item per group.
+  std::vector<std::string> aggregator_hosts;
   std::optional<uint32_t> workers;
 
   /// Set to make a certificate for workers whose id the coordinator chooses.

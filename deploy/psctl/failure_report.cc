@@ -107,4 +107,11 @@ std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running) 
   return fmt::format("psctl: warning: {} was lost: {}; {}", end.name.Text(), end.HowText(), rest);
 }
 
+std::string DescribeLostAggregator(const ProcessEnd& end) {
+  return fmt::format(
+      "psctl: warning: {} was lost: {}; the run goes on, and its workers push to server {} "
+      "themselves",
+      end.name.Text(), end.HowText(), end.name.number);
+}
+
 }  // namespace slipstream

@@ -47,6 +47,9 @@ FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvi
 /// Returns a warning, one line, about a worker that was lost while the run goes on.
 std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running);
 
+/// Returns the same about an aggregator.
+std::string DescribeLostAggregator(const ProcessEnd& end);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_FAILURE_REPORT_H_

@@ -11,7 +11,22 @@
 namespace slipstream {
 namespace {
 
-std::string_view RoleText(Role role) { return role == Role::kServer ? "server" : "worker"; }
+std::string_view RoleText(Role role) {
+  switch (role) {
+    case Role::kServer:
+      return "server";
+    case Role::kWorker:
+      return "worker";
+    case Role::kAggregator:
+      return "aggregator";
+  }
+  return "";
+}
+
+std::string NumberText(const ProcessName& name) {
+  if (name.role != Role::kAggregator) return fmt::format("{}", name.number);
+  return fmt::format("{}.{}", name.group, name.number);
+}
 
 std::string_view Meaning(int exit_code) {
   switch (static_cast<ExitCode>(exit_code)) {
@@ -35,9 +50,13 @@ std::string_view Meaning(int exit_code) {
 
 }  // namespace
 
-std::string ProcessName::Slug() const { return fmt::format("{}-{}", RoleText(role), number); }
+std::string ProcessName::Slug() const {
+  return fmt::format("{}-{}", RoleText(role), NumberText(*this));
+}
 
-std::string ProcessName::Text() const { return fmt::format("{} {}", RoleText(role), number); }
+std::string ProcessName::Text() const {
+  return fmt::format("{} {}", RoleText(role), NumberText(*this));
+}
 
 std::string ProcessEnd::HowText() const {
   if (signal != 0) return fmt::format("signal {} ({})", signal, strsignal(signal));

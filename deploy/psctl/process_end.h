@@ -6,14 +6,20 @@
 
 namespace slipstream {
 
-enum class Role { kServer, kWorker };
+enum class Role { kServer, kWorker, kAggregator };
 
 /// Names one of a cluster's processes.
 struct ProcessName {
   Role role = Role::kServer;
+
+  /// The shard of a server or an aggregator, or the worker's id.
   uint32_t number = 0;
 
-  /// Return "server-0", for file names, and "server 0", for messages.
+  /// The group of an aggregator.
+  uint32_t group = 0;
+
+  /// Return "server-0", for file names, and "server 0", for messages. The aggregator of group 1 for
+  /// shard 0 is "aggregator-1.0" and "aggregator 1.0".
   std::string Slug() const;
   std::string Text() const;
 

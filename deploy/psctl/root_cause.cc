@@ -8,20 +8,21 @@ namespace {
 
 bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
 
+/// Returns whether the process reports an error that no other process can have brought about.
+bool IsOwnError(const ProcessEnd& end) {
+  if (end.signal != 0) return false;
+  const auto code = static_cast<ExitCode>(end.exit_code);
+  return code == ExitCode::kConfiguration || code == ExitCode::kIo || code == ExitCode::kUsage;
+}
+
 /// Returns the rank of an end as a cause, where 0 is the likeliest; nothing for a harmless end.
 std::optional<int> RankOf(const ProcessEnd& end) {
   const EndMeaning meaning = MeaningOf(end);
   if (meaning == EndMeaning::kHarmless) return std::nullopt;
+  if (IsOwnError(end)) return 0;
+  if (meaning == EndMeaning::kLostAggregator) return 5;
   if (meaning == EndMeaning::kLostWorker) return IsCutOff(end) ? 3 : 4;
-  if (end.signal != 0) return 1;
-  switch (static_cast<ExitCode>(end.exit_code)) {
-    case ExitCode::kConfiguration:
-    case ExitCode::kIo:
-    case ExitCode::kUsage:
-      return 0;
-    default:
-      return IsCutOff(end) ? 2 : 1;
-  }
+  return IsCutOff(end) ? 2 : 1;
 }
 
 }  // namespace
@@ -43,6 +44,9 @@ EndMeaning MeaningOf(const ProcessEnd& end) {
     const bool was_taken = end.signal != 0 || IsStopCode(end.exit_code);
     if (was_taken || IsCutOff(end)) return EndMeaning::kLostWorker;
     return end.exit_code == 0 ? EndMeaning::kHarmless : EndMeaning::kFailure;
+  }
+  if (end.name.role == Role::kAggregator) {
+    return end.was_told ? EndMeaning::kHarmless : EndMeaning::kLostAggregator;
   }
   // Servers stay until psctl stops them, so even a clean end leaves the run without its weights.
   const bool ended_well = (end.was_told && end.exit_code == 0) || LostItsPushLog(end);

@@ -15,6 +15,8 @@ enum class EndMeaning {
   /// A worker was killed from outside, lost its place in the run (it was fenced because it stood
   /// still for longer than its lease), or lost its servers. The other workers take over its work.
   kLostWorker,
+  /// An aggregator is gone, and its workers push to the servers. The run needs it only to begin.
+  kLostAggregator,
   /// The run cannot be trusted or cannot go on.
   kFailure,
 };
@@ -36,7 +38,9 @@ bool IsCutOff(const ProcessEnd& end);
 /// A process often fails only because another one did: its peer went away, or it was refused. So
 /// causes are ranked, and within a rank the earliest end counts: (1) errors that no other process
 /// can bring about (configuration, files, usage); (2) crashes and internal errors; (3) unreachable
-/// peers and temporary failures of servers; (4) those of workers; (5) workers killed from outside.
+/// peers and temporary failures of servers; (4) those of workers; (5) workers killed from outside;
+/// (6) aggregators, unless they report an error of the first kind: they make it when they start,
+/// and the run does not begin without them.
 const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends);
 
 /// Returns whether no other process can have caused this end, so that no other cause needs to be

@@ -67,8 +67,12 @@ bool IsElsewhere(const std::string& server) {
 void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
   const bool as_json = spec.log.format == LogSpec::Format::kJson;
   const std::vector<std::string>& servers = spec.cluster.servers;
-  Tell(as_json, fmt::format("{} server{} and {} worker{}; run directory {}", servers.size(),
-                            servers.size() == 1 ? "" : "s", spec.cluster.workers,
+  const size_t aggregators = spec.cluster.groups() * servers.size();
+  const std::string between =
+      aggregators == 0 ? ""
+                       : fmt::format(", {} aggregator{}", aggregators, aggregators == 1 ? "" : "s");
+  Tell(as_json, fmt::format("{} server{}{} and {} worker{}; run directory {}", servers.size(),
+                            servers.size() == 1 ? "" : "s", between, spec.cluster.workers,
                             spec.cluster.workers == 1 ? "" : "s", run_dir));
   const auto elsewhere = std::ranges::find_if(servers, IsElsewhere);
   if (elsewhere == servers.end()) return;
@@ -148,6 +152,7 @@ class LocalRun {
         cluster_({.programs = std::move(programs),
                   .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
                   .workers = spec.cluster.workers,
+                  .groups = spec.cluster.groups(),
                   .worker_command = std::move(worker_command),
                   .worker_log_format = spec.log.format,
                   .security = spec.security,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <variant>
@@ -91,8 +92,11 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
   // A push counts from the last fetch, over (k + 1)/2 pushes of each worker where it fetches with
   // every k-th.
   const double pushes = (1.0 + static_cast<double>(spec.worker.pushes_per_fetch())) / 2;
-  const double in_flight = workers * spec.training.pipeline_depth * pushes;
-  plan.expected_staleness = is_never_stale ? 0 : (in_flight - 1) / plan.round_size;
+  const uint32_t groups = spec.cluster.groups();
+  const double senders = groups > 0 ? groups : workers;
+  const double in_flight = senders * spec.training.pipeline_depth * pushes;
+  const double per_update = std::ceil(plan.round_size * senders / workers);
+  plan.expected_staleness = is_never_stale ? 0 : (in_flight - 1) / per_update;
   const StalenessGuardSpec& guard = spec.consistency.max_staleness;
   const auto bound = static_cast<double>(guard.bound);
   plan.is_staleness_bounded = LetsNothingBeyond(guard.action) && bound < plan.expected_staleness;
@@ -146,6 +150,15 @@ std::string AlgorithmText(const WorkerSpec& worker) {
                      worker.outer.learning_rate);
 }
 
+/// Returns "4 (2 before each server): each makes one push of those of up to 2 workers". REQUIRES:
+/// there are aggregators.
+std::string AggregatorsText(const ClusterSpec& cluster) {
+  const uint32_t groups = cluster.groups();
+  return fmt::format("{} ({} before each server): each makes one push of those of up to {} workers",
+                     groups * cluster.servers.size(), groups,
+                     std::min(cluster.tree.fanout, cluster.workers));
+}
+
 /// Returns "81.2 MiB, of which 12.0 MiB for the weights that gradients under way were computed
 /// from"
 std::string MemoryText(const RunPlan& plan) {
@@ -168,7 +181,7 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
   const bool is_known = !plan.shards.empty();
   const std::string unknown = "known once a worker has named its tensors";
   const std::string of_last = spec.policies_before.empty() ? "" : ", under the last policy";
-  const std::string facts = FormatFacts({
+  std::vector<std::pair<std::string, std::string>> facts = {
       {"run", spec.name},
       {"parameters", is_known ? fmt::format("{}", plan.parameters) : unknown},
       {"workers", fmt::format("{}", spec.cluster.workers)},
@@ -183,8 +196,11 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
       {"epochs", IsEndless(spec) ? "until a worker or psctl stop ends it, or by max_seconds"
                                  : fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", BatchesText(spec, plan)},
-  });
-  if (!is_known) return facts;
+  };
+  if (spec.cluster.groups() > 0) {
+    facts.insert(facts.begin() + 3, {"aggregators", AggregatorsText(spec.cluster)});
+  }
+  if (!is_known) return FormatFacts(facts);
   std::vector<TableRow> rows;
   for (size_t shard = 0; shard < plan.shards.size(); ++shard) {
     const ParameterRange& range = plan.shards[shard];
@@ -192,7 +208,8 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
                     fmt::format("{}", range.end), fmt::format("{}", range.size()),
                     spec.cluster.servers[shard]});
   }
-  return facts + "\n" + FormatTable({"shard", "begin", "end", "parameters", "server"}, rows);
+  return FormatFacts(facts) + "\n" +
+         FormatTable({"shard", "begin", "end", "parameters", "server"}, rows);
 }
 
 Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
@@ -207,6 +224,7 @@ Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
       {"name", spec.name},
       {"parameters", plan.shards.empty() ? Json(nullptr) : Json(plan.parameters)},
       {"workers", spec.cluster.workers},
+      {"aggregators", spec.cluster.groups() * spec.cluster.servers.size()},
       {"policy", RowOf(spec.consistency.policy).name},
       {"round_size", plan.round_size},
       {"effective_n", plan.effective_n},

@@ -27,7 +27,8 @@ struct RunPlan {
   /// The expected mean staleness: (dλ − 1)/c, by the conservation law for d gradients in flight per
   /// worker, and more where workers fetch weights less often than they push; 0 under hardsync. With
   /// free lanes it is less, as far as a gradient is sent in less time than the next is computed. At
-  /// most the max_staleness, if that lets nothing beyond it join.
+  /// most the max_staleness, if that lets nothing beyond it join. Where aggregators combine the
+  /// pushes of groups, groups and their pushes take the places of workers and gradients.
   double expected_staleness = 0;
   bool is_staleness_bounded = false;
 

@@ -34,12 +34,17 @@ Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
     return is_over ? Verdict::kFinished : Verdict::kGoOn;
   }
   const std::span<const ProcessEnd> known = facts.ends.first(facts.ends_before_phase);
+  const bool needs_aggregators = facts.phase == v1::WAITING_FOR_SERVERS;
+  if (needs_aggregators && Has(EndMeaning::kLostAggregator, known)) return Verdict::kProcessFailed;
   if (IsStillGathering(facts.phase) && Has(EndMeaning::kLostWorker, known)) {
     return Verdict::kWorkerMissing;
   }
   // No worker had work yet that others could take over, so the run would go on without a worker
   // that it was configured with.
-  if (facts.phase == v1::INITIALIZING && std::ranges::any_of(known, IsCutOff)) {
+  const auto is_cut_off = [](const ProcessEnd& end) {
+    return end.name.role != Role::kAggregator && IsCutOff(end);
+  };
+  if (facts.phase == v1::INITIALIZING && std::ranges::any_of(known, is_cut_off)) {
     return Verdict::kProcessFailed;
   }
   if (facts.workers_running == 0 && facts.without_workers > limits.without_workers_max) {

@@ -40,7 +40,7 @@ RunWatch::Result RunWatch::Watch() {
     const absl::Time now = SteadyNow();
     if (cluster_.running(Role::kWorker) > 0) last_worker_seen_ = now;
     if (now >= next_question_) AskForStatus(now);
-    TellOfLostWorkers();
+    TellOfLostProcesses();
     verdict = Judge(FactsAt(SteadyNow()));
   }
   if (verdict == Verdict::kProcessFailed) WaitForCause();
@@ -96,15 +96,19 @@ void RunWatch::Record(absl::Duration since_start) {
                  "; the run goes on, and metrics do as soon as they can be written");
 }
 
-void RunWatch::TellOfLostWorkers() {
+void RunWatch::TellOfLostProcesses() {
   // Only ends before the run was last seen to train count, because a run that fails ends its
   // workers.
   const bool goes_on = status_.phase() >= v1::TRAINING && status_.phase() < v1::FINISHED;
   if (!goes_on) return;
   for (; ends_told_ < ends_before_status_; ++ends_told_) {
     const ProcessEnd& end = cluster_.ends()[ends_told_];
-    if (MeaningOf(end) != EndMeaning::kLostWorker) continue;
-    progress_.Note(DescribeLostWorker(end, cluster_.running(Role::kWorker)));
+    const EndMeaning meaning = MeaningOf(end);
+    if (meaning == EndMeaning::kLostWorker) {
+      progress_.Note(DescribeLostWorker(end, cluster_.running(Role::kWorker)));
+    } else if (meaning == EndMeaning::kLostAggregator) {
+      progress_.Note(DescribeLostAggregator(end));
+    }
   }
 }
 

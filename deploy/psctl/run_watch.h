@@ -19,7 +19,8 @@
 namespace slipstream {
 
 /// Follows a started cluster until its run is over. It asks for the status, shows and records it,
-/// and reports workers that were lost. Judge decides.
+/// and reports workers and
+/// aggregators that were lost. Judge decides.
 ///
 /// If somebody asks to stop, it ends training, and follows the run for a bounded time until the
 /// current weights are measured and saved.
@@ -65,7 +66,7 @@ class RunWatch {
   absl::Duration BeginToEnd();
   void AskForStatus(absl::Time now);
   void Record(absl::Duration since_start);
-  void TellOfLostWorkers();
+  void TellOfLostProcesses();
   /// Marks lost workers in the status as dead, with the cause, which the coordinator may not know
   /// yet.
   void MarkLostWorkers();

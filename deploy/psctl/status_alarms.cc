@@ -45,6 +45,15 @@ std::string MissingServersText(const v1::RunStatus& status) {
   return fmt::format("server{} {}{}", names.size() == 1 ? "" : "s", Enumerate(names), silence);
 }
 
+std::string MissingAggregatorsText(const v1::RunStatus& status) {
+  std::vector<std::string> names;
+  for (const v1::MissingMembers::Aggregator& aggregator : status.missing().aggregators()) {
+    names.push_back(fmt::format("{}.{}", aggregator.group(), aggregator.shard()));
+  }
+  return fmt::format("aggregator{} {}{}", names.size() == 1 ? "" : "s", Enumerate(names),
+                     status.phase() == v1::INITIALIZING ? " to learn the run's members" : "");
+}
+
 std::string MissingWorkersText(const v1::RunStatus& status) {
   const auto& ids = status.missing().workers();
   const std::vector<uint32_t> workers(ids.begin(), ids.end());
@@ -53,6 +62,12 @@ std::string MissingWorkersText(const v1::RunStatus& status) {
   if (is_beginning) return WorkersText(workers) + " to send the initial weights";
   if (workers.empty()) return "a worker to come back: all are gone";
   return WorkersText(workers);
+}
+
+std::string MissingMembersText(const v1::RunStatus& status) {
+  if (!status.missing().servers().empty()) return MissingServersText(status);
+  if (!status.missing().aggregators().empty()) return MissingAggregatorsText(status);
+  return MissingWorkersText(status);
 }
 
 void AddDeadWorkers(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
@@ -116,10 +131,8 @@ std::string WorkersText(const std::vector<uint32_t>& workers) {
 }
 
 std::string MissingText(const v1::RunStatus& status) {
-  const bool has_servers = !status.missing().servers().empty();
   const double seconds = status.missing().fails_in_seconds();
-  return fmt::format("waiting for {}, {}",
-                     has_servers ? MissingServersText(status) : MissingWorkersText(status),
+  return fmt::format("waiting for {}, {}", MissingMembersText(status),
                      seconds > 0 ? "fails in " + SecondsText(seconds) : "fails now");
 }
 

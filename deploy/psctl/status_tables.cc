@@ -1,6 +1,7 @@
 #include "deploy/psctl/status_tables.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
@@ -84,6 +85,33 @@ Entry EntryOf(const v1::ShardStatus& shard, bool is_over) {
   return entry;
 }
 
+/// Returns "3 for 20.0 ms", "3, 5 for 1.50 s", or "-" if it waits for nobody.
+std::string WaitingText(const v1::AggregatorStatus& aggregator) {
+  if (aggregator.waiting_for().empty()) return "-";
+  return fmt::format("{} for {}", fmt::join(aggregator.waiting_for(), ", "),
+                     SecondsText(aggregator.waiting_seconds()));
+}
+
+Entry EntryOf(const v1::AggregatorStatus& aggregator, bool is_over) {
+  const bool has_come = !aggregator.address().empty();
+  const bool is_silent = !is_over && aggregator.silent_seconds() > kServerSilenceSecondsMax;
+  const std::string heard = SecondsText(aggregator.silent_seconds()) + " ago";
+  Entry entry;
+  entry.row = {fmt::format("{}", aggregator.group()),
+               fmt::format("{}", aggregator.shard()),
+               has_come ? aggregator.address() : "-",
+               fmt::format("{}", aggregator.parts()),
+               fmt::format("{}", aggregator.composites()),
+               fmt::format("{}", aggregator.sent_back()),
+               WaitingText(aggregator),
+               !has_come ? "never" : (is_silent ? heard + " <-- SILENT" : heard)};
+  if (is_silent || !has_come) {
+    entry.style = LineStyle::kWarning;
+    entry.rank = 1;
+  }
+  return entry;
+}
+
 Entry EntryOf(const v1::WorkerStatus& worker) {
   const bool has_reported = worker.examples() > 0;
   const auto if_reported = [&](std::string text) { return has_reported ? std::move(text) : "-"; };
@@ -152,6 +180,18 @@ std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize
   std::vector<Entry> entries;
   for (const v1::ShardStatus& shard : status.shards()) entries.push_back(EntryOf(shard, is_over));
   return Draw(columns, std::move(entries), size, "shards");
+}
+
+std::vector<ScreenLine> AggregatorTable(const v1::RunStatus& status, const ScreenSize& size) {
+  const std::vector<TableColumn> columns = {{"group", 8},     {"shard", 7},   {"address", 2},
+                                            {"parts", 6},     {"sent on", 5}, {"sent back", 4},
+                                            {"waits for", 1}, {"heard", 3}};
+  const bool is_over = status.phase() >= v1::FINISHED;
+  std::vector<Entry> entries;
+  for (const v1::AggregatorStatus& aggregator : status.aggregators()) {
+    entries.push_back(EntryOf(aggregator, is_over));
+  }
+  return Draw(columns, std::move(entries), size, "aggregators");
 }
 
 std::vector<ScreenLine> WorkerTable(const v1::RunStatus& status, const ScreenSize& size) {

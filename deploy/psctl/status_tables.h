@@ -13,6 +13,9 @@ namespace slipstream {
 /// says how many. REQUIRES: size.rows > 1.
 std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize& size);
 
+/// Returns the same for the aggregators. One that is silent, or has never reported, is marked.
+std::vector<ScreenLine> AggregatorTable(const v1::RunStatus& status, const ScreenSize& size);
+
 /// Returns the same for the workers.
 std::vector<ScreenLine> WorkerTable(const v1::RunStatus& status, const ScreenSize& size);
 

@@ -232,6 +232,11 @@ std::vector<Section> Sections(const v1::RunStatus& status, size_t columns) {
       return ShardTable(status, {rows, columns});
     });
   }
+  if (!status.aggregators().empty()) {
+    add(static_cast<size_t>(status.aggregators_size()) + 1, 3, 1, [&status, columns](size_t rows) {
+      return AggregatorTable(status, {rows, columns});
+    });
+  }
   if (!status.workers().empty()) {
     add(static_cast<size_t>(status.workers_size()) + 1, 5, 5, [&status, columns](size_t rows) {
       return WorkerTable(status, {rows, columns});

@@ -32,6 +32,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       addresses_(spec.cluster.servers),
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),
+      aggregators_(spec.cluster),
       initialization_(static_cast<uint32_t>(spec.cluster.servers.size()), CutOptionsOf(spec),
                       spec.fixed_examples()),
       evaluations_(is_measured_ ? spec.evaluation.every_epochs : 0,
@@ -87,20 +88,30 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
 }
 
 void Coordinator::NoteRefusal(const ServerReport& report, const absl::Status& reason) {
+  AddRefusal("server refused", report.instance,
+             {{"shard", Value(report.shard)},
+              {"address", report.address.substr(0, Servers::kAddressBytesMax)}},
+             reason);
+}
+
+void Coordinator::AddRefusal(std::string text, uint64_t instance, std::vector<LogField> fields,
+                             const absl::Status& reason) {
   if (refusals_.size() >= kRefusalsMax) return;
   const std::string message(reason.message());
-  if (!refusals_.emplace(report.instance, message).second) return;
-  AddNote(true, "server refused",
-          {{"shard", Value(report.shard)},
-           {"address", report.address.substr(0, Servers::kAddressBytesMax)},
-           {"reason", message}});
+  if (!refusals_.emplace(instance, message).second) return;
+  fields.emplace_back("reason", message);
+  AddNote(true, std::move(text), std::move(fields));
 }
 
 absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, absl::Time now) {
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  // The answer has the actual addresses of servers and aggregators, so the worker has to wait for
+  // them.
   if (!servers_.AllSynced()) {
-    // The answer names the servers' actual addresses, so the worker has to wait for the servers.
     return absl::UnavailableError("waiting for the servers of " + servers_.Missing(addresses_));
+  }
+  if (!aggregators_.AllReported()) {
+    return absl::UnavailableError("waiting for the " + ListText(aggregators_.Missing()));
   }
   const absl::StatusOr<Membership::Registration> made = Register(applicant, now);
   if (!made.ok()) return made.status();
@@ -254,6 +265,7 @@ void Coordinator::Observe(absl::Time now) {
           {{"seconds", absl::ToDoubleSeconds(gap)}});
   membership_.Forgive(gap, now);
   servers_.Forgive(gap, now);
+  aggregators_.Forgive(gap, now);
   start_ += gap;
   phase_since_ += gap;
   evaluation_heard_ += gap;
@@ -365,7 +377,8 @@ std::optional<uint64_t> Coordinator::StepsFor(WorkerId worker) const {
 }
 
 bool Coordinator::ServersMayStop(absl::Time now) const {
-  return orders_.may_exit && servers_.AllSeenOrSilent(orders_.number, lease_, now);
+  return orders_.may_exit && servers_.AllSeenOrSilent(orders_.number, lease_, now) &&
+         aggregators_.AllSeenOrSilent(orders_.number, lease_, now);
 }
 
 std::vector<Coordinator::Note> Coordinator::TakeNotes() { return std::exchange(notes_, {}); }

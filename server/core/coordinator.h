@@ -18,6 +18,7 @@
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "common/run/run_spec.h"
+#include "server/core/coordinator_aggregators.h"
 #include "server/core/coordinator_evaluations.h"
 #include "server/core/coordinator_initialization.h"
 #include "server/core/coordinator_membership.h"
@@ -89,12 +90,16 @@ class Coordinator {
     std::optional<uint32_t> after_epoch;
   };
 
-  /// The servers and workers that the run cannot go on without.
+  /// The servers, workers and aggregators that the run cannot go on without.
   struct MissingMembers {
     std::vector<ShardId> shards;
 
-    /// Empty if a shard is missing, or if any worker would do.
+    /// Empty if a shard or an aggregator is missing, or if any worker would do.
     std::vector<WorkerId> workers;
+
+    /// The aggregators that have not reported, or do not know the members yet with which training
+    /// begins. Empty if a shard or a worker is missing.
+    std::vector<AggregatorId> aggregators;
 
     /// How long it takes until the run fails if they do not come.
     absl::Duration fails_in;
@@ -117,6 +122,15 @@ class Coordinator {
   /// Notes for the log, once for each process and reason, that a server was refused: the server's
   /// own log may not be at hand.
   void NoteRefusal(const ServerReport& report, const absl::Status& reason);
+
+  /// Takes the report of an aggregator. Training begins once all have reported. The run goes on
+  /// without one that falls silent later.
+  absl::StatusOr<Aggregators::Arrival> OnAggregator(const AggregatorReport& report, absl::Time now);
+  void NoteRefusal(const AggregatorReport& report, const absl::Status& reason);
+
+  /// Returns the address of the shard's server; empty until that has reported. REQUIRES: there is
+  /// such a shard.
+  std::string UpstreamOf(ShardId shard) const;
 
   /// The calls of workers. Each one but OnMeasured and OnLeave renews the lease of a live worker.
   absl::StatusOr<Identity> OnRegister(const Applicant& applicant, absl::Time now);
@@ -197,7 +211,7 @@ class Coordinator {
   /// speeds and the worker's is known; else nothing.
   std::optional<uint64_t> StepsFor(WorkerId worker) const;
 
-  /// Returns true once every server that is not silent knows that it may exit.
+  /// Returns true once every server and aggregator that is not silent knows that it may exit.
   bool ServersMayStop(absl::Time now) const;
 
   /// Returns true once no more work is handed out. Workers leave the rest of their units undone.
@@ -219,6 +233,7 @@ class Coordinator {
   std::optional<EndReason> end_reason() const { return end_reason_; }
   const Membership& membership() const { return membership_; }
   const Servers& servers() const { return servers_; }
+  const Aggregators& aggregators() const { return aggregators_; }
   const Evaluations& evaluations() const { return evaluations_; }
   const Readers& readers() const { return readers_; }
   uint64_t batches_total() const;
@@ -276,10 +291,16 @@ class Coordinator {
   bool Fail(std::string reason, absl::Time now);
   std::vector<WorkerId> FindMissingWorkers() const;
   std::string MissingWorkers() const;
+  bool AllServersThere() const { return servers_.AllSynced() && aggregators_.AllReported(); }
+  bool HasInitialWeights() const {
+    return initialization_.finished() && servers_.AllInitialized(grant_orders_);
+  }
   std::string LastWords() const;
   std::string LostWorker() const;
   void PublishOrders(absl::Time now);
   bool ServersMayExit(absl::Time now) const;
+  void AddRefusal(std::string text, uint64_t instance, std::vector<LogField> fields,
+                  const absl::Status& reason);
   void AddNote(bool is_warning, std::string text, std::vector<LogField> fields = {});
 
   // Constant after construction.
@@ -298,6 +319,7 @@ class Coordinator {
 
   Membership membership_;
   Servers servers_;
+  Aggregators aggregators_;
   Initialization initialization_;
   Evaluations evaluations_;
   Readers readers_;

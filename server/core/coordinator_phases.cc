@@ -62,11 +62,16 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
 }
 
 bool Coordinator::AdvanceServers(absl::Time now) {
-  if (servers_.AllSynced()) {
+  if (AllServersThere()) {
     MoveTo(Phase::kWaitingForWorkers, now);
     return true;
   }
   if (now - start_ <= start_timeout_) return false;
+  if (servers_.AllSynced()) {
+    return Fail(fmt::format("not all aggregators came within {}; missing: {}",
+                            DurationText(start_timeout_), ListText(aggregators_.Missing())),
+                now);
+  }
   return Fail(fmt::format("no server came within {} for {}", DurationText(start_timeout_),
                           servers_.Missing(addresses_)),
               now);
@@ -94,13 +99,21 @@ bool Coordinator::AdvanceInitialization(absl::Time now) {
     grant_orders_ = orders_.number;
     return true;
   }
-  if (initialization_.finished() && servers_.AllInitialized(grant_orders_)) {
+  // An aggregator that does not know the members yet would take no push.
+  const bool has_weights = HasInitialWeights();
+  if (has_weights && aggregators_.AllSeenOrSilent(grant_orders_, lease_, now)) {
     MakeLedger();
     training_began_ = now;
     MoveTo(Phase::kTraining, now);
     return true;
   }
   if (now - phase_since_ <= start_timeout_) return false;
+  if (has_weights) {
+    return Fail(fmt::format("not all aggregators learned the run's members within {}; missing: {}",
+                            DurationText(start_timeout_),
+                            ListText(aggregators_.Behind(grant_orders_, lease_, now))),
+                now);
+  }
   const std::string who =
       initialization_.grant().has_value()
           ? fmt::format("worker {}", Value(initialization_.grant()->holder.worker))
@@ -348,7 +361,8 @@ std::vector<WorkerId> Coordinator::FindMissingWorkers() const {
 
 std::optional<Coordinator::MissingMembers> Coordinator::Missing(absl::Time now) const {
   if (IsOver()) return std::nullopt;
-  MissingMembers missing = {.shards = {}, .workers = {}, .fails_in = start_timeout_};
+  MissingMembers missing = {
+      .shards = {}, .workers = {}, .aggregators = {}, .fails_in = start_timeout_};
   for (size_t shard = 0; shard < servers_.servers().size(); ++shard) {
     const std::optional<Servers::Server>& server = servers_.servers()[shard];
     const absl::Duration silence = now - (server.has_value() ? server->last_heard : start_);
@@ -358,13 +372,20 @@ std::optional<Coordinator::MissingMembers> Coordinator::Missing(absl::Time now) 
   }
   if (!missing.shards.empty()) return missing;
 
+  if (phase_ == Phase::kWaitingForServers) {
+    missing.aggregators = aggregators_.Missing();
+    missing.fails_in -= now - start_;
+    return missing;
+  }
   if (phase_ == Phase::kWaitingForWorkers) {
     missing.workers = FindMissingWorkers();
     missing.fails_in -= now - start_;
     return missing;
   }
   if (phase_ == Phase::kInitializing) {
-    if (initialization_.grant().has_value()) {
+    if (HasInitialWeights()) {
+      missing.aggregators = aggregators_.Behind(grant_orders_, lease_, now);
+    } else if (initialization_.grant().has_value()) {
       missing.workers = {initialization_.grant()->holder.worker};
     }
     missing.fails_in -= now - phase_since_;

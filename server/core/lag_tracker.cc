@@ -40,6 +40,17 @@ void LagTracker::RecordScale(double scale) {
   if (scales_.size() > kWindowUpdates) scales_.pop_front();
 }
 
+void LagTracker::RecordComposite(uint32_t gradients, uint64_t staleness) {
+  ++composites_;
+  composite_parts_ += gradients;
+  composite_sum_ += staleness;
+}
+
+double LagTracker::composite_mean() const {
+  if (composites_ == 0) return 0.0;
+  return static_cast<double>(composite_sum_) / static_cast<double>(composites_);
+}
+
 double LagTracker::mean() const {
   return gradients_ == 0 ? 0.0 : static_cast<double>(sum_) / static_cast<double>(gradients_);
 }

@@ -49,6 +49,9 @@ class LagTracker {
 
   void RecordGradient(WorkerId worker, uint64_t staleness);
 
+  /// Records, beside its gradients, the push of an aggregator that brought so many of them.
+  void RecordComposite(uint32_t gradients, uint64_t staleness);
+
   /// Records an update that made `version` out of gradients with these base versions. A round that
   /// closed without a gradient is not recorded. REQUIRES: bases is not empty, each base < version.
   void RecordUpdate(Version version, std::vector<Version> bases);
@@ -57,6 +60,12 @@ class LagTracker {
   void RecordScale(double scale);
 
   uint64_t gradients() const { return gradients_; }
+
+  /// The pushes of aggregators, and how many gradients they brought; each counts once in their mean
+  /// staleness, which is 0 before the first.
+  uint64_t composites() const { return composites_; }
+  uint64_t composite_parts() const { return composite_parts_; }
+  double composite_mean() const;
   uint64_t max() const { return max_; }
   double mean() const;
 
@@ -75,6 +84,9 @@ class LagTracker {
 
  private:
   uint64_t gradients_ = 0;
+  uint64_t composites_ = 0;
+  uint64_t composite_parts_ = 0;
+  uint64_t composite_sum_ = 0;
   uint64_t sum_ = 0;
   uint64_t max_ = 0;
   std::vector<uint64_t> histogram_;

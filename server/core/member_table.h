@@ -74,8 +74,8 @@ struct MemberRecord {
   };
   Newest newest;
 
-  /// The number of pushes that were admitted and are neither complete nor abandoned. Invariant: at
-  /// most one more than the gradients that a worker may have in flight.
+  /// The number of its own pushes that were admitted and are neither complete nor abandoned.
+  /// Invariant: at most one more than the gradients that a worker may have in flight.
   uint32_t pushes_arriving = 0;
 
   /// The number of pulls that are served and not done. Invariant: at most 1.

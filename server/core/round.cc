@@ -7,8 +7,11 @@
 namespace slipstream {
 
 void Round::Add(const Contribution& contribution) {
+  gradients_ += contribution.parts();
   heard_from_.insert(contribution.worker);
   done_.insert(contribution.worker);
+  heard_from_.insert(contribution.others.begin(), contribution.others.end());
+  done_.insert(contribution.others.begin(), contribution.others.end());
   if (order_ == PolicyTraits::Order::kArrival) {
     contributions_.push_back(contribution);
     return;
@@ -55,7 +58,9 @@ double Round::InverseDivisor() const {
 
 std::vector<Version> Round::bases() const {
   std::vector<Version> bases;
-  for (const Contribution& contribution : contributions_) bases.push_back(contribution.base);
+  for (const Contribution& contribution : contributions_) {
+    bases.insert(bases.end(), contribution.parts(), contribution.base);
+  }
   return bases;
 }
 
@@ -68,8 +73,10 @@ uint64_t Round::examples() const {
 double Round::mean_scale() const {
   PS_CHECK(!contributions_.empty());
   double sum = 0;
-  for (const Contribution& contribution : contributions_) sum += contribution.scale;
-  return sum / static_cast<double>(contributions_.size());
+  for (const Contribution& contribution : contributions_) {
+    sum += contribution.scale * contribution.parts();
+  }
+  return sum / gradients_;
 }
 
 double Round::Weight(const Contribution& contribution) const {
@@ -77,8 +84,16 @@ double Round::Weight(const Contribution& contribution) const {
 }
 
 double Round::Share(const Contribution& contribution) const {
-  if (weighing_ != PolicyTraits::Weighing::kExamples) return 1.0;
-  return static_cast<double>(contribution.examples) / contributions_.front().examples;
+  const Contribution& first = contributions_.front();
+  switch (weighing_) {
+    case PolicyTraits::Weighing::kExamples:
+      return static_cast<double>(contribution.examples) / first.examples;
+    case PolicyTraits::Weighing::kEqual:
+      return static_cast<double>(contribution.parts()) / first.parts();
+    case PolicyTraits::Weighing::kSum:
+      break;
+  }
+  return contribution.parts();
 }
 
 }  // namespace slipstream

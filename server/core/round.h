@@ -38,14 +38,20 @@ struct Fold {
 /// rounding. Otherwise all weights are equal. Weighed as a sum, the divisor is 1. Each weight is
 /// multiplied by the gradient's scale.
 ///
+/// A push that combines gradients of several workers counts as so many, of one place in the order:
+/// that of the first of its workers.
+///
 /// Not thread-safe: one owner, which serialises calls.
 class Round {
  public:
   struct Contribution {
     PushId push{};
+
+    /// The worker, and the further ones whose gradients the push combines, in order of ids.
     WorkerId worker{};
+    std::vector<WorkerId> others = {};
     Version base{};
-    uint32_t examples = 0;
+    uint32_t examples = 0;  // In the gradients of all of them.
 
     /// The factor by which staleness compensation and guard multiply the gradient.
     double scale = 1.0;
@@ -56,6 +62,9 @@ class Round {
     /// The stamp and the label of the version that whole weights are.
     std::optional<Stamp> stamp = std::nullopt;
     uint64_t label = 0;
+
+    /// The number of workers' gradients that it is the mean of.
+    uint32_t parts() const { return 1 + static_cast<uint32_t>(others.size()); }
   };
 
   Round(PolicyTraits::Order order, PolicyTraits::Weighing weighing)
@@ -85,12 +94,14 @@ class Round {
   std::vector<Version> bases() const;
   uint64_t examples() const;
 
-  /// Returns the mean scale of the contributions. REQUIRES: there are some.
+  /// Returns the mean scale of the gradients. REQUIRES: there are some.
   double mean_scale() const;
 
   /// Returns the contribution that is the last in the order. REQUIRES: there is one.
   const Contribution& last() const { return contributions_.back(); }
-  uint32_t contributions() const { return static_cast<uint32_t>(contributions_.size()); }
+
+  /// The number of workers' gradients in it.
+  uint32_t contributions() const { return gradients_; }
   uint32_t excused() const { return static_cast<uint32_t>(excused_.size()); }
 
  private:
@@ -106,6 +117,7 @@ class Round {
   // The contributions in fold order. The first `folded_` are folded.
   std::vector<Contribution> contributions_;
   size_t folded_ = 0;
+  uint32_t gradients_ = 0;  // The sum of their parts.
   std::set<WorkerId> excused_;
   std::set<WorkerId> heard_from_;  // Looked up for all members with each push.
   std::set<WorkerId> done_;

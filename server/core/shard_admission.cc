@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/protocol/composite_push.h"
 #include "server/core/shard_machine.h"
 
 namespace slipstream {
@@ -56,7 +57,8 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
   if (header.examples == 0 && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, "a gradient of no examples");
   }
-  if (const uint64_t most = ExamplesMax(header); header.examples > most) {
+  const uint64_t most = ExamplesMax(header.batches, options_.quantum, options_.batch_size);
+  if (header.examples > most) {
     return Refusal(
         PushOutcome::kTooManyExamples,
         Number(header.examples) + " examples, where the push can stand for " + Number(most));
@@ -80,12 +82,6 @@ std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) co
   return Refusal(has_ended ? PushOutcome::kTooStale : PushOutcome::kFutureVersion,
                  "the base version is of life " + Number(Value(header.life)) +
                      " of this shard, which is in life " + Number(Value(state_.life)));
-}
-
-uint64_t ShardMachine::ExamplesMax(const PushHeader& header) const {
-  // A client that names no mini-batches computes one for each push.
-  const uint64_t batches = std::clamp<uint64_t>(CountOf(header.batches), 1, options_.quantum);
-  return batches * options_.batch_size;
 }
 
 bool ShardMachine::IsExcuse(const PushHeader& header) const {
@@ -158,12 +154,17 @@ bool ShardMachine::IsAwaited(WorkerId worker) const {
 std::optional<PushReply> ShardMachine::RefuseForMemory(const PushHeader& header) const {
   // An excuse takes no memory, and the payloads that fill it may be waiting for the excuse.
   if (header.count == 0) return std::nullopt;
-  const WorkerId worker = header.identity.worker;
-  const bool is_awaited = IsAwaited(worker);
-  const uint32_t arriving = members().At(worker).pushes_arriving;
-  if (arriving >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
-    return Refusal(PushOutcome::kRetryLater,
-                   Number(arriving) + " pushes of this worker are on their way");
+  bool is_awaited = false;
+  ForEachPush(header, [&](const PushHeader& push) {
+    is_awaited = is_awaited || IsAwaited(push.identity.worker);
+  });
+  // A composite that is stuck must not keep out the pushes of its workers, who have given it up.
+  if (!IsComposite(header)) {
+    const uint32_t arriving = members().At(header.identity.worker).pushes_arriving;
+    if (arriving >= options_.gradients_in_flight + (is_awaited ? 1 : 0)) {
+      return Refusal(PushOutcome::kRetryLater,
+                     Number(arriving) + " pushes of this worker are on their way");
+    }
   }
   const uint64_t bytes = header.count * sizeof(float);
   uint64_t bytes_max = bytes_queued_max();
@@ -175,6 +176,7 @@ std::optional<PushReply> ShardMachine::RefuseForMemory(const PushHeader& header)
 }
 
 PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
+  if (IsComposite(header)) return OnCompositeHeader(header);
   PushAdmission admission = {.is_of_member = IsOfMember(header)};
   std::optional<PushReply> refusal = RefuseByHeader(header);
   if (refusal.has_value() && IsMadeUp(header.identity)) {
@@ -193,12 +195,17 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   }
   MemberRecord& member = state_.members.At(header.identity.worker);
   if (header.sequence == member.expected()) member.SettleBase(header.slot, header.base);
-  admission.push = PushId{state_.next_push++};
-  state_.bytes_queued += header.count * sizeof(float);
-  if (header.count > 0) ++member.pushes_arriving;
+  NoteAdmitted(header, admission);
   if (!state_.draft.has_value()) admission.draft = ForecastUpdate(header);
   if (admission.draft.has_value()) state_.draft = {admission.push, *admission.draft};
   return admission;
+}
+
+void ShardMachine::NoteAdmitted(const PushHeader& header, PushAdmission& admission) {
+  admission.push = PushId{state_.next_push++};
+  state_.bytes_queued += header.count * sizeof(float);
+  if (header.count == 0 || IsComposite(header)) return;
+  ++state_.members.At(header.identity.worker).pushes_arriving;
 }
 
 bool ShardMachine::IsMadeUp(const Identity& identity) {
@@ -228,8 +235,9 @@ void ShardMachine::OnDraftEnded(PushId push) {
 
 void ShardMachine::NoteArrival(const PushHeader& header) {
   const Identity& identity = header.identity;
+  if (header.count == 0 || IsComposite(header)) return;
   // The pushes of a worker that has left meanwhile are not counted.
-  if (header.count == 0 || members().Find(identity.worker, identity.incarnation) == nullptr) return;
+  if (members().Find(identity.worker, identity.incarnation) == nullptr) return;
   uint32_t& arriving = state_.members.At(identity.worker).pushes_arriving;
   if (arriving > 0) --arriving;
 }

@@ -244,6 +244,11 @@ class ShardMachine {
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
   std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
   std::optional<PushReply> RefuseForMemory(const PushHeader& header) const;
+
+  /// Names an admitted push, whose payload is on its way.
+  void NoteAdmitted(const PushHeader& header, PushAdmission& admission);
+
+  /// Notes that the payload of an admitted push is not on its way any more.
   void NoteArrival(const PushHeader& header);
 
   /// Returns whether the queued payloads may have to wait for a push of this member.
@@ -319,6 +324,15 @@ class ShardMachine {
   Decision Refused(PushReply refusal);
   Decision AnswerAgain(const PushFacts& facts, const PushReply& first);
   Decision DropLate(const PushFacts& facts, std::string message);
+  /// Does what OnPushHeader and Decide do, for a push that has parts.
+  PushAdmission OnCompositeHeader(const PushHeader& header);
+  Decision DecideComposite(const PushFacts& facts, ShardOutput& output);
+  std::optional<PushReply> RefuseComposite(const PushHeader& header) const;
+
+  /// Returns why the parts cannot count as one push; empty if they can.
+  std::string WhyNotCombined(const PushHeader& header) const;
+
+  /// Takes a push of one worker, or of several, into the open round.
   Decision JoinRound(const PushFacts& facts, ShardOutput& output);
   Decision GiveUpPull(const PushFacts& facts, ShardOutput& output);
 
@@ -326,6 +340,12 @@ class ShardMachine {
   Version AnswerVersion(const PushHeader& header) const;
   void AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
                   ShardOutput& output);
+
+  /// Notes in the call that answers a push whether this worker goes on with the answer.
+  void ExpectMore(const PushHeader& push, uint32_t part, PendingCall& call);
+
+  /// Adds a push with values to the open round.
+  void Contribute(const PushFacts& facts, uint64_t staleness);
   void NoteBatch(const PushHeader& header);
   void NotePace(const PushHeader& header);
 
@@ -362,8 +382,6 @@ class ShardMachine {
   /// know it either.
   bool IsMadeUp(const Identity& identity);
 
-  /// Returns how many examples the mini-batches of the push have at most.
-  uint64_t ExamplesMax(const PushHeader& header) const;
   uint64_t StalenessOf(const PushHeader& header) const;
 
   /// Returns the factor by which staleness compensation and guard multiply this gradient if it
@@ -387,12 +405,15 @@ class ShardMachine {
   /// already.
   void OweFrom(WorkerId worker, Version version);
 
-  /// Notes that a gradient computed from `base`, the version of the call's answer, will come.
-  void NoteTrainer(const PendingCall& call, Version base);
+  /// Notes that gradients computed from `base`, the version of the call's answer, will come.
+  void NoteTrainers(const PendingCall& call, Version base);
 
   /// Answers the call if its condition is met; else the call waits.
   void Answer(PendingCall call, ShardOutput& output);
   ShardAnswer Served(PendingCall call);
+
+  /// Returns what the answer says to this worker, and adds the worker to those that train on it.
+  PartAnswer ServeTrainer(const PendingCall::Trainer& trainer, ShardAnswer& answer);
   bool CanServe(const PendingCall& call) const;
 
   /// Reduces the condition to a version once the slowest member has reached the condition's clock.
@@ -407,7 +428,7 @@ class ShardMachine {
 
   /// Answers the call if that can be done now. Returns false if it has to wait.
   bool TryAnswer(PendingCall& call, ShardOutput& output);
-  std::optional<RoundWork> WorkFor(const std::optional<WorkerId>& trainer);
+  std::optional<RoundWork> WorkFor(WorkerId trainer);
   void ServeWaiting(ShardOutput& output);
   void ServeWaitingOnce(ShardOutput& output);
   std::vector<WorkerId> Owing() const;

@@ -35,6 +35,9 @@ struct ShardMachineOptions {
   /// Set if a round's gradients are added up, instead of their mean being taken.
   bool sums_pushes = false;
 
+  /// Set if the run has aggregators, whose pushes combine those of several workers.
+  bool takes_composites = false;
+
   /// The most examples of one mini-batch.
   uint32_t batch_size = 65'536;
   uint32_t epochs = 1;

@@ -11,6 +11,7 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .pushes = run.pushes(),
           .quantum = run.quantum(),
           .sums_pushes = RowOf(run.worker.algorithm).sums_pushes,
+          .takes_composites = run.cluster.groups() > 0,
           .batch_size = run.training.batch_size,
           .epochs = run.training.epochs,
           .gradients_in_flight = run.training.pipeline_depth,

@@ -49,7 +49,8 @@ struct PushAdmission {
   /// The answer to the push. Set if the payload is not wanted.
   std::optional<PushReply> refusal;
 
-  /// Set if the push, wanted or not, is from a member and names a slot that members have.
+  /// Set if the push, wanted or not, is from a member and names a slot that members have; or if all
+  /// of its parts are and do.
   bool is_of_member = false;
 
   /// The name of the push from now on. Set if it is admitted.
@@ -89,8 +90,9 @@ struct ShardAnswer {
   /// kept.
   std::optional<WeightsHeader> weights;
 
-  /// The worker that will push a gradient computed from the weights. Empty if none will.
-  std::optional<WorkerId> trainer;
+  /// The workers that will push a gradient computed from the weights; several only in the answer to
+  /// a push that combines those of several.
+  absl::InlinedVector<WorkerId, 1> trainers;
 };
 
 /// The outcome of a complete push.

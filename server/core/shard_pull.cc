@@ -60,7 +60,6 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
                          .condition = {.version = request.min_version},
                          .wants_weights = true,
                          .held = request.held,
-                         .slot = request.slot,
                          .is_pull = true,
                          .awaited_reader = request.reader,
                          .reader = ReaderOf(request)};
@@ -68,13 +67,14 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
   // on, and will not compute from the answer.
   if (request.trains && request.identity.has_value() &&
       request.sequence == members().At(request.identity->worker).expected()) {
-    pending.trainer = request.identity->worker;
+    const WorkerId worker = request.identity->worker;
+    pending.trainers.push_back({worker, request.identity->incarnation, request.slot});
     pending.goes_on = true;
-    EnterPace(*pending.trainer, request.clock);
-    pending.condition = WaitsFor(*pending.trainer, pending.slot, /*after_push=*/false);
+    EnterPace(worker, request.clock);
+    pending.condition = WaitsFor(worker, request.slot, /*after_push=*/false);
     pending.condition.version = std::max(pending.condition.version, request.min_version);
-    OweFrom(*pending.trainer, pending.condition.version);
-    if (pending.condition.version > decided()) ExcuseFromOpenRound(*pending.trainer, output);
+    OweFrom(worker, pending.condition.version);
+    if (pending.condition.version > decided()) ExcuseFromOpenRound(worker, output);
   }
   const bool was_held_back = state_.reader_pace.HoldsBack(decided());
   Answer(std::move(pending), output);
@@ -218,10 +218,10 @@ bool ShardMachine::TryAnswer(PendingCall& call, ShardOutput& output) {
 
 void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
   SettlePace(call.condition);
-  if (CanServe(call)) NoteTrainer(call, published());
+  if (CanServe(call)) NoteTrainers(call, published());
   if (TryAnswer(call, output)) return;
   // The base version is fixed now: rounds that close before it is published add to its staleness.
-  NoteTrainer(call, call.condition.version);
+  NoteTrainers(call, call.condition.version);
   state_.waiting.push_back(std::move(call));
 }
 
@@ -230,15 +230,15 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
   if (call.is_pull) BeginPull(call);
   state_.reader_pace.OnSent(call.awaited_reader, version);
   ShardAnswer answer = {.call = call.call, .push = std::move(call.push)};
-  const std::optional<RoundWork> work = WorkFor(call.trainer);
   if (!call.wants_weights) return answer;
   answer.weights = {.version = version,
                     .count = state_.plan->count,
-                    .work = work,
+                    .work = std::nullopt,
                     .unchanged = !call.is_pull && call.held == version,
                     .life = state_.life,
                     .stage = state_.stage};
-  if (call.is_pull && !call.trainer.has_value()) {
+  answer.weights->parts.resize(call.parts);
+  if (call.is_pull && call.trainers.empty()) {
     const VersionRecord& record = RecordOf(version);
     answer.weights->examples = record.examples;
     answer.weights->stamp = record.stamp;
@@ -246,29 +246,43 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
     const bool is_base = call.held >= oldest_kept() && call.held <= version;
     if (is_base) answer.weights->base = call.held;
   }
-  if (!call.trainer.has_value()) return answer;
-  // A worker that has left meanwhile is still answered, but has no record any more.
-  const auto [worker, incarnation] = *call.reader;
-  const bool is_member = members().Find(worker, incarnation) != nullptr;
-  if (is_member) answer.weights->clock = members().At(worker).clock;
-  const bool is_to_train = !work.has_value() || work->kind == RoundWork::Kind::kCompute;
-  if (!is_to_train) return answer;
-  answer.trainer = call.trainer;
-  if (uses_base_weights() && is_member) {
-    state_.members.At(worker).Give(call.slot, published());
+  for (const PendingCall::Trainer& trainer : call.trainers) {
+    const PartAnswer told = ServeTrainer(trainer, answer);
+    if (call.parts > 0) {
+      answer.weights->parts[trainer.part] = told;
+    } else {
+      answer.weights->work = told.work;
+      answer.weights->clock = told.clock;
+    }
   }
   return answer;
 }
 
-void ShardMachine::NoteTrainer(const PendingCall& call, Version base) {
-  if (!tracks_bases() || !call.trainer.has_value()) return;
-  state_.members.At(*call.trainer).AddBase(call.slot, base);
+PartAnswer ShardMachine::ServeTrainer(const PendingCall::Trainer& trainer, ShardAnswer& answer) {
+  PartAnswer told = {.work = WorkFor(trainer.worker), .clock = {}};
+  // A worker that has left meanwhile is still answered, but has no record any more.
+  const bool is_member = members().Find(trainer.worker, trainer.incarnation) != nullptr;
+  if (is_member) told.clock = members().At(trainer.worker).clock;
+  const bool is_to_train = !told.work.has_value() || told.work->kind == RoundWork::Kind::kCompute;
+  if (!is_to_train) return told;
+  answer.trainers.push_back(trainer.worker);
+  if (uses_base_weights() && is_member) {
+    state_.members.At(trainer.worker).Give(trainer.slot, published());
+  }
+  return told;
 }
 
-std::optional<RoundWork> ShardMachine::WorkFor(const std::optional<WorkerId>& trainer) {
-  if (!trainer.has_value() || !state_.work.has_value()) return std::nullopt;
+void ShardMachine::NoteTrainers(const PendingCall& call, Version base) {
+  if (!tracks_bases()) return;
+  for (const PendingCall::Trainer& trainer : call.trainers) {
+    state_.members.At(trainer.worker).AddBase(trainer.slot, base);
+  }
+}
+
+std::optional<RoundWork> ShardMachine::WorkFor(WorkerId trainer) {
+  if (!state_.work.has_value()) return std::nullopt;
   if (phase() >= Phase::kDraining) return RoundWork{.kind = RoundWork::Kind::kFinished};
-  return state_.work->For(*trainer, Owing());
+  return state_.work->For(trainer, Owing());
 }
 
 void ShardMachine::ServeWaiting(ShardOutput& output) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/protocol/composite_push.h"
 #include "server/core/shard_machine.h"
 
 namespace slipstream {
@@ -25,6 +26,7 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
 
 ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
+  if (IsComposite(header)) return DecideComposite(facts, output);
   // Check again: the view or the sequence may have moved on while the payload came.
   std::optional<PushReply> refusal = RefuseByHeader(header);
   if (!refusal) refusal = RefuseByPayload(facts);
@@ -137,30 +139,21 @@ MemberRecord::Newest ShardMachine::NewestOf(WorkerId worker, Incarnation incarna
 
 ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
-  NotePace(header);
-  NoteBatch(header);
-  const WorkerId worker = header.identity.worker;
-  MemberRecord& member = state_.members.At(worker);
   Decision decision;
   decision.reply.version = Next(decided());
   decision.reply.staleness = StalenessOf(header);
-  member.EndBase(header.slot);
+  ForEachPush(header, [this](const PushHeader& push) {
+    NotePace(push);
+    NoteBatch(push);
+    state_.members.At(push.identity.worker).EndBase(push.slot);
+  });
   if (header.count == 0) {
-    state_.round.Excuse(worker, header.leaves_out);
+    state_.round.Excuse(header.identity.worker, header.leaves_out);
   } else {
     output.keeps_payload = true;
     // A draft made of another push alone is no longer valid.
     if (state_.draft.has_value() && state_.draft->push != facts.push) state_.draft.reset();
-    state_.round.Add({.push = facts.push,
-                      .worker = worker,
-                      .base = BaseOf(header),
-                      .examples = header.examples,
-                      .scale = ScaleOf(header),
-                      .clip = header.seal.clip,
-                      .stamp = StampOf(header),
-                      .label = header.kind == PushKind::kValues ? header.label : 0});
-    if (guard_.Scale(decision.reply.staleness) < 1.0) ++state_.guard_counts.scaled;
-    state_.lag.RecordGradient(worker, decision.reply.staleness);
+    Contribute(facts, decision.reply.staleness);
   }
   Advance(output);
 
@@ -169,13 +162,45 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   if (output.update.has_value()) {
     decision.answer_version = output.update->to;
   } else if (header.pull) {
-    decision.answer_version = AnswerVersion(header);
+    // A worker that need not wait is not kept waiting by another: the round may wait for its next
+    // push.
+    ForEachPush(header, [&](const PushHeader& push) {
+      if (!push.pull) return;
+      const Version own = AnswerVersion(push);
+      decision.answer_version = std::min(decision.answer_version.value_or(own), own);
+    });
   }
   const bool is_applied = decision.answer_version == decision.reply.version;
   decision.reply.outcome = is_applied ? PushOutcome::kApplied : PushOutcome::kBuffered;
-  ++state_.outcomes[decision.reply.outcome];
-  member.RecordAnswer(header.sequence, facts.checksum, decision.reply);
+  size_t part = 0;
+  ForEachPush(header, [&](const PushHeader& push) {
+    const uint64_t checksum = IsComposite(header) ? header.parts[part++].checksum : facts.checksum;
+    ++state_.outcomes[decision.reply.outcome];
+    state_.members.At(push.identity.worker).RecordAnswer(push.sequence, checksum, decision.reply);
+  });
   return decision;
+}
+
+void ShardMachine::Contribute(const PushFacts& facts, uint64_t staleness) {
+  const PushHeader& header = facts.header;
+  Round::Contribution contribution = {
+      .push = facts.push,
+      .worker = IsComposite(header) ? header.parts.front().worker : header.identity.worker,
+      .base = BaseOf(header),
+      .examples = header.examples,
+      .scale = ScaleOf(header),
+      .clip = header.seal.clip,
+      .stamp = StampOf(header),
+      .label = header.kind == PushKind::kValues ? header.label : 0};
+  const bool is_scaled = guard_.Scale(staleness) < 1.0;
+  ForEachPush(header, [&](const PushHeader& push) {
+    const WorkerId worker = push.identity.worker;
+    if (worker != contribution.worker) contribution.others.push_back(worker);
+    if (is_scaled) ++state_.guard_counts.scaled;
+    state_.lag.RecordGradient(worker, staleness);
+  });
+  if (IsComposite(header)) state_.lag.RecordComposite(contribution.parts(), staleness);
+  state_.round.Add(contribution);
 }
 
 Version ShardMachine::AnswerVersion(const PushHeader& header) const {
@@ -193,22 +218,25 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
                          .condition = {.version = *decision.answer_version},
                          .push = decision.reply,
                          .wants_weights = header.pull,
-                         .slot = header.slot,
-                         .reader = std::pair(header.identity.worker, header.identity.incarnation)};
+                         .parts = static_cast<uint32_t>(header.parts.size())};
   if (header.holds_base) pending.held = header.base;
-  const WorkerId worker = header.identity.worker;
+  uint32_t part = 0;
+  ForEachPush(header, [&](const PushHeader& push) { ExpectMore(push, part++, pending); });
+  Answer(std::move(pending), output);
+}
+
+void ShardMachine::ExpectMore(const PushHeader& push, uint32_t part, PendingCall& call) {
+  const auto [_, worker, incarnation] = push.identity;
   // A repetition of an older push was delayed by the network: its sender has gone on, and will not
   // compute from the answer.
-  const bool is_newest = Next(header.sequence) == members().At(worker).expected();
-  pending.goes_on = is_newest && (header.pull || header.count > 0);
-  if (header.pull && is_newest) {
-    pending.trainer = worker;
-    OweFrom(worker, pending.condition.version);
-    if (traits_.keeps_pace) {
-      pending.condition.slowest = WaitsFor(worker, header.slot, /*after_push=*/true).slowest;
-    }
-  }
-  Answer(std::move(pending), output);
+  if (Next(push.sequence) != members().At(worker).expected()) return;
+  call.goes_on = call.goes_on || push.pull || push.count > 0;
+  if (!push.pull) return;
+  call.trainers.push_back({worker, incarnation, push.slot, part});
+  OweFrom(worker, call.condition.version);
+  if (!traits_.keeps_pace) return;
+  call.condition.slowest =
+      std::max(call.condition.slowest, WaitsFor(worker, push.slot, /*after_push=*/true).slowest);
 }
 
 }  // namespace slipstream

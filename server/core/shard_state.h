@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "common/policy/policy.h"
 #include "common/protocol/shard_messages.h"
@@ -72,16 +73,25 @@ struct PendingCall {
   std::optional<PushReply> push;  // Set for a push: its reply.
   bool wants_weights = false;     // Set for a pull and for an exchange.
   std::optional<Version> held;    // The version whose values the caller has already.
-  // The worker that will push a gradient computed from the answer. Where work comes in rounds, the
-  // answer names its work.
-  std::optional<WorkerId> trainer;
-  uint32_t slot = 0;     // The slot of that gradient.
+  /// A worker that will push a gradient computed from the answer.
+  struct Trainer {
+    WorkerId worker{};
+    Incarnation incarnation{};
+    uint32_t slot = 0;  // The slot of that gradient.
+
+    /// The place of its push among the parts of this one; 0 if this one has none.
+    uint32_t part = 0;
+  };
+  // Where work comes in rounds, the answer names the work of each. There are several only if the
+  // call is a push that combines those of several workers, of which there are `parts`.
+  absl::InlinedVector<Trainer, 1> trainers;
+  uint32_t parts = 0;
   bool is_pull = false;  // Only the answer to a pull pins a version.
 
   /// Whether its worker goes on to a gradient with the answer. It then waits for readers, too.
   bool goes_on = false;
   uint64_t awaited_reader = 0;  // As PullRequest::reader.
-  Reader reader;                // The reader whose call it is.
+  Reader reader;                // The reader whose pull it is.
 };
 
 /// How often the staleness guard engaged.

@@ -42,6 +42,11 @@ absl::Status Caller::MayBe(WorkerId worker) { return Noted(MayActAs(proof(), wor
 
 absl::Status Caller::MayBe(ShardId server) { return Noted(MayActAs(proof(), server)); }
 
+absl::Status Caller::MayBeEither(WorkerId worker, ShardId server) {
+  if (MayActAs(proof(), server).ok()) return absl::OkStatus();
+  return MayBe(worker);
+}
+
 absl::Status Caller::Noted(absl::Status status) {
   if (status.ok() || connections_ == nullptr) return status;
   Audit("refused", std::string(status.message()));

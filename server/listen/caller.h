@@ -44,6 +44,9 @@ class Caller {
   absl::Status MayBe(WorkerId worker);
   absl::Status MayBe(ShardId server);
 
+  /// Does the same for a caller that may be one of two members.
+  absl::Status MayBeEither(WorkerId worker, ShardId server);
+
   /// Returns the worker that the caller's certificate names, if it names one.
   std::optional<WorkerId> CertifiedWorker() { return proof().worker(); }
 

@@ -42,9 +42,10 @@ constexpr MethodRoles kMethods[] = {
     // Servers introduce themselves with it to the server of shard 0.
     {"/slipstream.v1.Shard/GetTransports", kWorker | kServer | kOperator | kReader},
     {"/slipstream.v1.Shard/Initialize", kWorker},
-    {"/slipstream.v1.Shard/Pull", kWorker | kOperator | kReader},
+    // Aggregators pull weights for their workers, and send the pushes of these with Exchange.
+    {"/slipstream.v1.Shard/Pull", kWorker | kServer | kOperator | kReader},
     {"/slipstream.v1.Shard/Push", kWorker},
-    {"/slipstream.v1.Shard/Exchange", kWorker},
+    {"/slipstream.v1.Shard/Exchange", kWorker | kServer},
 };
 
 bool OneOfMayCall(uint8_t roles, std::string_view method) {

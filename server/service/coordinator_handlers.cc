@@ -14,6 +14,7 @@
 #include "server/service/coordinator_service.h"
 #include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
+#include "server/status/aggregator_figures.h"
 #include "server/status/worker_figures.h"
 
 namespace slipstream {
@@ -34,27 +35,50 @@ absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& requ
                                     std::string(CutUtf8(difference, kExplanationBytesMax)));
 }
 
+absl::Status CoordinatorService::TakeServerReport(const v1::SyncServerRequest& request,
+                                                  absl::Time now) {
+  absl::Status recorded = coordinator_.OnServer(FromWire(request), now);
+  if (!recorded.ok()) return recorded;
+  v1::ShardStatus& status = shards_[request.shard()];
+  status = request.status();
+  status.set_shard(request.shard());
+  status.set_address(request.address());
+  skew_.Note(ShardId{request.shard()}, Version{status.version()}, now);
+  return absl::OkStatus();
+}
+
+absl::Status CoordinatorService::TakeAggregatorReport(const v1::SyncServerRequest& request,
+                                                      absl::Time now) {
+  const absl::StatusOr<Aggregators::Arrival> arrival =
+      coordinator_.OnAggregator(AggregatorReportOf(request), now);
+  if (!arrival.ok()) return arrival.status();
+  if (*arrival != Aggregators::Arrival::kLate) {
+    aggregators_[{request.aggregator().group(), request.shard()}] = FiguresOf(request.aggregator());
+  }
+  return absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerContext* context,
                                                          const v1::SyncServerRequest* request,
                                                          v1::SyncServerReply* reply) {
   const absl::Status settings = CheckSettings(*request);
-  const auto event = [this, &settings, request](absl::Time now, Caller&)
-                         ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-                           if (!settings.ok()) {
-                             coordinator_.NoteRefusal(FromWire(*request), settings);
-                             return absl::Status(settings);
-                           }
-                           absl::Status recorded = coordinator_.OnServer(FromWire(*request), now);
-                           if (!recorded.ok()) return recorded;
-                           v1::ShardStatus& status = shards_[request->shard()];
-                           status = request->status();
-                           status.set_shard(request->shard());
-                           status.set_address(request->address());
-                           skew_.Note(ShardId{request->shard()}, Version{status.version()}, now);
-                           return absl::OkStatus();
-                         };
-  const auto question = [this, reply, seen = request->orders_seen()](bool is_last)
-                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+  const bool is_aggregator = request->has_aggregator();
+  const auto event = [this, &settings, is_aggregator, request](
+                         absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (settings.ok()) {
+      return is_aggregator ? TakeAggregatorReport(*request, now) : TakeServerReport(*request, now);
+    }
+    if (is_aggregator) {
+      coordinator_.NoteRefusal(AggregatorReportOf(*request), settings);
+    } else {
+      coordinator_.NoteRefusal(FromWire(*request), settings);
+    }
+    return absl::Status(settings);
+  };
+  const ShardId shard{request->shard()};
+  const auto question =
+      [this, reply, seen = request->orders_seen(), shard, is_aggregator](bool is_last)
+          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
     const ServerOrders& orders = coordinator_.orders();
     if (orders.number == seen && !is_last) return std::nullopt;
     if (orders.number != seen) {
@@ -64,9 +88,14 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
       reply->set_run(orders.run);
       reply->set_phase(ToWire(orders.phase));
     }
+    if (is_aggregator) reply->set_upstream(coordinator_.UpstreamOf(shard));
     return absl::OkStatus();
   };
-  return ServeOrPark(context, ShardId{request->shard()}, event, request->wait_ms(), question);
+  const ClusterSpec& cluster = options_.spec.cluster;
+  const ShardId claimed{is_aggregator
+                            ? cluster.AggregatorNumber(request->aggregator().group(), Value(shard))
+                            : Value(shard)};
+  return ServeOrPark(context, claimed, event, request->wait_ms(), question);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerContext* context,
@@ -97,6 +126,9 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
     reply->set_settings(options_.settings);
     for (const auto& server : coordinator_.servers().servers()) {
       reply->add_servers(server->report.address);
+    }
+    for (std::string& address : coordinator_.aggregators().AddressesFor(identity->worker)) {
+      reply->add_aggregators(std::move(address));
     }
     reply->set_lease_ms(
         static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.spec.cluster.lease)));

@@ -209,6 +209,23 @@ void CoordinatorService::Finish(const Aftermath& aftermath) const {
   for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }
 
+std::vector<v1::AggregatorStatus> CoordinatorService::AggregatorsNow(absl::Time now) {
+  std::vector<v1::AggregatorStatus> all;
+  const Aggregators& known = coordinator_.aggregators();
+  for (uint32_t group = 0; group < known.groups(); ++group) {
+    for (uint32_t shard = 0; shard < known.shards(); ++shard) {
+      v1::AggregatorStatus& status = all.emplace_back(aggregators_[{group, shard}]);
+      status.set_group(group);
+      status.set_shard(shard);
+      const std::optional<Aggregators::Aggregator>& aggregator = known.Of(group, ShardId{shard});
+      if (!aggregator.has_value()) continue;
+      status.set_address(aggregator->report.address);
+      status.set_silent_seconds(absl::ToDoubleSeconds(now - aggregator->last_heard));
+    }
+  }
+  return all;
+}
+
 StatusFacts CoordinatorService::Facts(absl::Time now) {
   StatusFacts facts;
   facts.run = options_.run;
@@ -234,6 +251,7 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;
     facts.shards.back().set_silent_seconds(absl::ToDoubleSeconds(silence));
   }
+  facts.aggregators = AggregatorsNow(now);
   for (const auto& [id, worker] : coordinator_.membership().workers()) {
     StatusFacts::Worker& of_worker = facts.workers[id];
     of_worker.record = worker;

@@ -176,10 +176,16 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                              v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeServerReport(const v1::SyncServerRequest& request, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TakeAggregatorReport(const v1::SyncServerRequest& request, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSettings(const v1::SyncServerRequest& request) const;
   void Cancel(CoordinatorCall* call);
   void RunTimer();
   void TickWatchers();
+  std::vector<v1::AggregatorStatus> AggregatorsNow(absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Aftermath Settle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Finish(const Aftermath& aftermath) const;
@@ -206,6 +212,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   // The latest reports, for status.
   std::map<uint32_t, v1::ShardStatus> shards_ ABSL_GUARDED_BY(mutex_);
+  // By group and shard.
+  std::map<std::pair<uint32_t, uint32_t>, v1::AggregatorStatus> aggregators_
+      ABSL_GUARDED_BY(mutex_);
   VersionSkew skew_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, v1::HeartbeatRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
 

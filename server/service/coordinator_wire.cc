@@ -28,6 +28,15 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   return report;
 }
 
+AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire) {
+  return {.group = wire.aggregator().group(),
+          .shard = ShardId{wire.shard()},
+          .instance = wire.instance(),
+          .number = wire.call(),
+          .address = wire.address(),
+          .orders_seen = wire.orders_seen()};
+}
+
 ReaderReport FromWire(const v1::FollowRequest& wire) {
   ReaderReport report = {.instance = wire.instance(),
                          .host = wire.host(),

@@ -15,6 +15,9 @@ namespace slipstream {
 ReaderReport FromWire(const v1::FollowRequest& wire);
 ServerReport FromWire(const v1::SyncServerRequest& wire);
 
+/// REQUIRES: an aggregator has sent the request.
+AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire);
+
 /// Returns how far the shard has come, as its server tells the coordinator.
 v1::ShardProgress ProgressOf(const ShardMachine& machine);
 

@@ -138,6 +138,7 @@ void ExchangeCall::ReadNext(AwakeWait& wait) {
 void ExchangeCall::OnGone() {
   transfer_.Rest();
   place_.memory_use.Release(this);
+  place_.engine.OnCallGone(this);
 }
 
 }  // namespace slipstream

@@ -10,12 +10,13 @@
 #include "common/base/encoding.h"
 #include "common/local/socket_watch.h"
 #include "common/rpc/awake_wait.h"
+#include "common/rpc/status_conversion.h"
 #include "server/listen/caller.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/exchange_pipe.h"
 #include "server/service/latest_calls.h"
+#include "server/service/push_engine.h"
 #include "server/service/push_receiver.h"
-#include "server/service/shard_engine.h"
 #include "server/service/shared_memory_use.h"
 #include "server/service/transfer_watch.h"
 
@@ -26,9 +27,9 @@ namespace slipstream {
 /// weights that it was shown there.
 class ExchangeCall final : public ExchangePipe, public WaitingCall {
  public:
-  /// The objects that all calls of a shard share. They must outlive the calls.
+  /// The objects that all calls of a service share. They must outlive the calls.
   struct Place {
-    ShardEngine& engine;
+    PushEngine& engine;
     Connections* connections;  // May be null.
     TransferWatch& transfers;
     LatestCalls& exchanges;
@@ -50,6 +51,7 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
 
   void OnMessage(const grpc::ByteBuffer& message) override;
   void OnAnswer(Answer answer) override;
+  void OnRefused(const absl::Status& status) override { End(ToGrpc(status)); }
   void OnWritten(size_t bytes) override;
   bool StopWaiting() override { return place_.engine.Cancel(this); }
   void OnEnd() override { receiver_.Abandon(); }

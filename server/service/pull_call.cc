@@ -36,7 +36,7 @@ VersionChanges::Parts ChangesFor(Answer& answer) {
 
 }  // namespace
 
-PullCall::PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
+PullCall::PullCall(PullEngine& engine, Connections* connections, TransferWatch& watch,
                    grpc_call* call, size_t default_chunk_bytes, const grpc::ByteBuffer& request)
     : engine_(engine),
       chunk_bytes_(default_chunk_bytes),
@@ -49,13 +49,18 @@ PullCall::PullCall(ShardEngine& engine, Connections* connections, TransferWatch&
   Ask(request);
 }
 
+absl::Status PullCall::MayPull(const PullRequest& request) {
+  if (!request.identity.has_value()) return absl::OkStatus();
+  const WorkerId worker = request.identity->worker;
+  if (request.trains) return caller_.MayBe(worker);
+  return caller_.MayBeEither(worker, engine_.AggregatorOf(worker));
+}
+
 void PullCall::Ask(const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = DecodePull(message);
   if (!request.ok()) return Finish(ToGrpc(request.status()));
-  if (request->identity.has_value()) {
-    const absl::Status may_be = caller_.MayBe(request->identity->worker);
-    if (!may_be.ok()) return Finish(ToGrpc(may_be));
-  }
+  const absl::Status may_pull = MayPull(*request);
+  if (!may_pull.ok()) return Finish(ToGrpc(may_pull));
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
   encoding_ = request->weights_encoding;
   wants_seal_ = request->wants_seal;

@@ -8,11 +8,15 @@
 #include <cstddef>
 #include <optional>
 
+#include "absl/status/status.h"
 #include "common/base/encoding.h"
+#include "common/protocol/shard_messages.h"
+#include "server/core/shard_state.h"
 #include "server/listen/caller.h"
 #include "server/service/chunked_answer.h"
-#include "server/service/shard_engine.h"
+#include "server/service/pull_engine.h"
 #include "server/service/transfer_watch.h"
+#include "server/service/waiting_call.h"
 
 namespace slipstream {
 
@@ -21,7 +25,7 @@ namespace slipstream {
 /// null.
 class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PullCall(ShardEngine& engine, Connections* connections, TransferWatch& watch, grpc_call* call,
+  PullCall(PullEngine& engine, Connections* connections, TransferWatch& watch, grpc_call* call,
            size_t default_chunk_bytes, const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
@@ -33,12 +37,15 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   void OnDone() override;
 
  private:
+  /// Returns PERMISSION_DENIED if the caller may not pull in the name of that member. An aggregator
+  /// may do so for the workers of its group, but not to train.
+  absl::Status MayPull(const PullRequest& request);
   void Ask(const grpc::ByteBuffer& request);
   void Send(Answer answer);
   void WriteNext();
   void GiveUpIfCancelled();
 
-  ShardEngine& engine_;
+  PullEngine& engine_;
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
   bool wants_seal_ = false;

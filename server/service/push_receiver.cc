@@ -3,29 +3,51 @@
 #include <string>
 #include <utility>
 
+#include "common/base/limits.h"
+#include "common/protocol/composite_push.h"
+
 namespace slipstream {
 namespace {
 
 // The most bytes of a message beside its values. A chunk keeps the whole message, and admission
-// counts only the values; a header has no text, so this is many times what it takes.
+// counts only the values; a header has no text, so this is many times what it takes. So it is for
+// each part of a header.
 constexpr size_t kFramingBytesMax = 1024;
+constexpr size_t kPartBytesMax = 1024;
+
+size_t FramingBytesMax(const PushChunk& chunk) {
+  const size_t parts = chunk.header.has_value() ? chunk.header->parts.size() : 0;
+  return kFramingBytesMax + parts * kPartBytesMax;
+}
 
 }  // namespace
 
 absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<PushChunk> chunk = DecodePushChunk(message);
   if (!chunk.ok()) return chunk.status();
-  if (message.Length() > chunk->values.message_bytes() + kFramingBytesMax) {
+  if (chunk->header.has_value() && chunk->header->parts.size() > kFanoutMax) {
+    return BrokenFraming("a push combines those of too many workers");
+  }
+  if (message.Length() > chunk->values.message_bytes() + FramingBytesMax(*chunk)) {
     return BrokenFraming("the message holds more than its values");
   }
-  if (chunk->header.has_value() && listeners_.caller != nullptr) {
-    absl::Status may_be = listeners_.caller->MayBe(chunk->header->identity.worker);
-    if (!may_be.ok()) return may_be;
+  if (chunk->header.has_value()) {
+    if (absl::Status may_send = MaySend(*chunk->header); !may_send.ok()) return may_send;
   }
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
   engine_.CountPushed(chunk->values.count(), chunk->values.message_bytes());
   return OnChunk(*std::move(chunk), std::nullopt);
+}
+
+absl::Status PushReceiver::MaySend(const PushHeader& header) {
+  if (listeners_.caller == nullptr) return absl::OkStatus();
+  if (!IsComposite(header)) return listeners_.caller->MayBe(header.identity.worker);
+  for (const PushPart& part : header.parts) {
+    absl::Status may_be = listeners_.caller->MayBe(engine_.AggregatorOf(part.worker));
+    if (!may_be.ok()) return may_be;
+  }
+  return absl::OkStatus();
 }
 
 PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
@@ -63,6 +85,11 @@ PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk,
 BegunPush PushReceiver::Begin(const PushHeader& header) {
   BegunPush begun = engine_.BeginPush(header);
   if (!begun.is_of_member) return begun;
+  if (IsComposite(header)) {
+    const ShardId aggregator = engine_.AggregatorOf(header.parts.front().worker);
+    if (listeners_.caller != nullptr) listeners_.caller->IsMember(aggregator);
+    return begun;
+  }
   const WorkerId worker = header.identity.worker;
   if (listeners_.caller != nullptr) listeners_.caller->IsMember(worker);
   if (listeners_.call != nullptr) {

@@ -11,14 +11,15 @@
 #include "common/wire/chunk_wire.h"
 #include "server/listen/caller.h"
 #include "server/service/latest_calls.h"
+#include "server/service/push_engine.h"
 #include "server/service/push_framing.h"
-#include "server/service/shard_engine.h"
 #include "server/service/shared_memory_channel.h"
 
 namespace slipstream {
 
-/// Reads the messages of a push stream for a shard: finds the values that a chunk names, and passes
-/// headers and abandoned pushes on to the engine. PushFraming makes pushes of the chunks.
+/// Reads the messages of a push stream for a shard or an aggregator: finds the values that a chunk
+/// names, and passes headers and abandoned pushes on to the engine. PushFraming makes pushes of the
+/// chunks.
 ///
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
@@ -30,8 +31,8 @@ class PushReceiver {
   };
 
   /// `shared`: where values may be instead of in messages; may be null.
-  explicit PushReceiver(ShardEngine& engine) : PushReceiver(engine, {}, nullptr) {}
-  PushReceiver(ShardEngine& engine, const Listeners& listeners, SharedMemoryChannel* shared)
+  explicit PushReceiver(PushEngine& engine) : PushReceiver(engine, {}, nullptr) {}
+  PushReceiver(PushEngine& engine, const Listeners& listeners, SharedMemoryChannel* shared)
       : engine_(engine), listeners_(listeners), shared_(shared) {}
 
   ~PushReceiver() { Abandon(); }
@@ -62,9 +63,12 @@ class PushReceiver {
   Outcome OnSharedChunk(PushChunk chunk);
   Outcome OnRequest(const SharedMemoryRequest& request);
   BegunPush Begin(const PushHeader& header);
+
+  /// Returns PERMISSION_DENIED if the caller may not send this push.
+  absl::Status MaySend(const PushHeader& header);
   Outcome BrokenFraming(std::string message);
 
-  ShardEngine& engine_;
+  PushEngine& engine_;
   const Listeners listeners_;
   SharedMemoryChannel* const shared_;
   PushFraming framing_;

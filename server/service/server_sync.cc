@@ -118,12 +118,7 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   request.set_call(++calls_);
   request.set_orders_seen(orders_.number);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
-  request.set_initialized(sink_.Initialized());
-  request.set_drained(sink_.Drained());
-  request.set_failure(sink_.Failure());
-  request.set_members_max(sink_.MembersMax());
-  *request.mutable_progress() = sink_.Progress();
-  *request.mutable_status() = sink_.ShardReport();
+  sink_.Describe(request);
 
   grpc::ClientContext context;
   absl::Duration patience = wait + kAnswerTime;
@@ -149,6 +144,7 @@ absl::Status ServerSync::TakeReply(const v1::SyncServerReply& reply) {
   if (orders_.number != 0 && reply.run() != orders_.run) {
     return absl::FailedPreconditionError("the coordinator was restarted and began another run");
   }
+  if (!reply.upstream().empty()) sink_.OnUpstream(reply.upstream());
   if (reply.orders() <= orders_.number) return absl::OkStatus();
   absl::StatusOr<ServerOrders> orders = FromWire(reply);
   if (!orders.ok()) return orders.status();

@@ -18,18 +18,20 @@
 
 namespace slipstream {
 
-/// Holds a shard server's conversation with the coordinator: reports the shard again and again, and
-/// hands it the orders that come back. The process of shard 0 does so too, over loopback, so that
-/// there is one path.
+/// Holds the conversation of a shard's server, or of an aggregator, with the coordinator: reports
+/// its state again and again, and hands it the orders that come back. The process of shard 0 does
+/// so too, over loopback, so that there is one path.
 ///
-/// The coordinator may come late or be away for a while. Then it is asked again, and the shard goes
-/// on with the orders that it has. Once a call has failed, the next ones wait for a connection, so
-/// that a coordinator that has come back is found at once. Pauses grow while it refuses.
+/// The coordinator may come late or be away for a while. Then it is asked again, and the server
+/// goes on with the orders that it has. Once a call has failed, the next ones wait for a
+/// connection, so that a coordinator that has come back is found at once. Pauses grow while it
+/// refuses.
 ///
 /// Thread-safe: guarded by its own mutex; its thread makes the calls.
 class ServerSync {
  public:
   struct Options {
+    /// The shard that the server has, or that the aggregator sends pushes to.
     ShardId shard{};
 
     /// The configured address of the coordinator, for the log.

@@ -171,7 +171,7 @@ void Shard::ForgetBases() {
 }
 
 Delivery Shard::Deliver(ShardAnswer answer) {
-  if (answer.refusal.has_value()) return {answer.call, ToStatus(*answer.refusal), std::nullopt};
+  if (answer.refusal.has_value()) return {answer.call, ToStatus(*answer.refusal), {}};
   Answer given = {.push = std::move(answer.push), .weights = std::nullopt};
   if (answer.weights.has_value()) {
     const Kept& kept = kept_.at(answer.weights->version);
@@ -186,11 +186,11 @@ Delivery Shard::Deliver(ShardAnswer answer) {
     if (answer.weights->base.has_value()) {
       given.weights->base = kept_.at(*answer.weights->base).weights;
     }
-    if (keeps_bases_ && answer.trainer.has_value()) {
+    if (keeps_bases_ && !answer.trainers.empty()) {
       bases_[answer.weights->version] = kept.weights;
     }
   }
-  return {answer.call, std::move(given), answer.trainer};
+  return {answer.call, std::move(given), std::move(answer.trainers)};
 }
 
 // Jobs.

@@ -68,8 +68,8 @@ struct Delivery {
   /// The answer; for a pull it may be a refusal.
   absl::StatusOr<Answer> answer;
 
-  /// The worker that will push a gradient computed from the weights. Empty if none will.
-  std::optional<WorkerId> trainer;
+  /// The workers that will push a gradient computed from the weights.
+  absl::InlinedVector<WorkerId, 1> trainers;
 };
 
 /// The results of an event.

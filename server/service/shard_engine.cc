@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "common/log/log.h"
+#include "common/protocol/composite_push.h"
 #include "server/service/coordinator_wire.h"
 #include "server/status/shard_report.h"
 
@@ -92,6 +93,13 @@ bool ShardEngine::MayBeMember(const Identity& identity) {
 bool ShardEngine::IsRun(uint64_t run) {
   MutexLock lock(mutex_);
   return run != 0 && run == orders_.run;
+}
+
+ShardId ShardEngine::AggregatorOf(WorkerId worker) const {
+  const ClusterSpec& cluster = options_.run.cluster;
+  // Without a tree this is a number that nobody has.
+  const uint32_t fanout = std::max(1u, cluster.tree.fanout);
+  return ShardId{cluster.AggregatorNumber(Value(worker) / fanout, Value(options_.shard))};
 }
 
 uint32_t ShardEngine::MembersMax() {
@@ -238,9 +246,9 @@ bool ShardEngine::Cancel(WaitingCall* call) {
 ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
   if (result.record.has_value() && result.record->took_effect) NotePush(*result.record);
   for (const Delivery& delivery : result.deliveries) {
-    if (!delivery.trainer.has_value()) continue;
-    step_times_.OnServed(*delivery.trainer, delivery.answer->weights->header.version,
-                         options_.now());
+    for (const WorkerId trainer : delivery.trainers) {
+      step_times_.OnServed(trainer, delivery.answer->weights->header.version, options_.now());
+    }
   }
   // A call is not destroyed before it has said FinishPull, for which the lock is needed.
   for (const CallId call : result.lagged) CallOf(call)->OnLagged(LaggedError());
@@ -255,6 +263,12 @@ ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
 }
 
 void ShardEngine::NotePush(const PushRecord& record) {
+  if (IsComposite(record.header)) {
+    for (const PushPart& part : record.header.parts) {
+      NotePush({HeaderOf(record.header, part), record.reply, record.took_effect});
+    }
+    return;
+  }
   const PushHeader& header = record.header;
   const WorkerId worker = header.identity.worker;
   if (header.count == 0) {

@@ -23,7 +23,9 @@
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
+#include "server/service/pull_engine.h"
 #include "server/service/push_assembly.h"
+#include "server/service/push_engine.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
 #include "server/service/value_counts.h"
@@ -34,26 +36,6 @@
 
 namespace slipstream {
 
-/// A call whose answer may come later, from the engine's thread.
-class WaitingCall {
- public:
-  virtual ~WaitingCall() = default;
-
-  /// Called at most once, with no lock held, and never after Cancel returned true. It may be called
-  /// on the thread that is still inside Pull or FinishPush, before that function has returned
-  /// nothing.
-  virtual void OnAnswer(Answer answer) = 0;
-
-  // These two are for pulls alone.
-
-  /// Called in place of OnAnswer.
-  virtual void OnRefused(const absl::Status&) { PS_CHECK(false); }
-
-  /// Called while the answer is sent, with the engine's lock held: the version cannot be kept any
-  /// longer, and the call has to end.
-  virtual void OnLagged(const absl::Status&) { PS_CHECK(false); }
-};
-
 /// A shard with a lock, a thread and a clock: passes events on under the lock, runs the jobs that
 /// come of them, and answers the calls that waited. It knows nothing of gRPC's calls.
 ///
@@ -63,7 +45,7 @@ class WaitingCall {
 ///
 /// Thread-safe: guarded by its own mutex, which is held for decisions only; files are written and
 /// kernels run without it. Must outlive the calls it answers.
-class ShardEngine {
+class ShardEngine final : public PushEngine, public PullEngine {
  public:
   struct Options {
     ShardId shard{};
@@ -87,7 +69,7 @@ class ShardEngine {
   ShardEngine(const Options& options, std::optional<PushLog> push_log);
 
   /// Finishes the queued jobs. Calls that wait get no answer; they have to be cancelled.
-  ~ShardEngine();
+  ~ShardEngine() override;
   ShardEngine(const ShardEngine&) = delete;
   ShardEngine& operator=(const ShardEngine&) = delete;
 
@@ -104,11 +86,7 @@ class ShardEngine {
   bool Initialized();
   bool Drained();
 
-  /// Returns whether the identity is a member's, or may be one whose view is on its way.
-  bool MayBeMember(const Identity& identity);
-  bool IsRun(uint64_t run);
-
-  /// Returns the number that OrdersSink::MembersMax promises.
+  /// Returns for how many members' gradients the shard has memory; 0 while it does not know.
   uint32_t MembersMax();
 
   /// Returns why this shard cannot take part in the run; empty if it can.
@@ -118,35 +96,30 @@ class ShardEngine {
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
   absl::Status FinishInitialize(const InitializeHeader& header, Weights weights);
 
-  /// Returns the answer, or nothing if `call` gets it later. Fails with the refusal.
-  absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request, WaitingCall* call);
-
   /// Returns whether readers who are not members wait for a place.
   bool ReadersWait();
 
-  /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
-  void FinishPull(WaitingCall* call, const Reader& reader);
-
-  /// Returns the facts that go behind these weights, if they are sent by now.
-  WeightsSeal SealOf(const ServedWeights& weights);
-
-  /// Do as Shard's functions of the same names.
-  BegunPush BeginPush(const PushHeader& header);
-  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call);
-  void AbandonPush(PushAssembly& push);
-
-  /// Makes new versions, from now on, where processes of this machine can read them.
-  void ShareVersions();
-
-  /// Counts the values of a push, or of an answer that is sent in this encoding, or by changes.
-  void CountPushed(uint64_t values, uint64_t bytes) { value_counts_.OnPushed(values, bytes); }
+  absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
+                                             WaitingCall* call) override;
+  void FinishPull(WaitingCall* call, const Reader& reader) override;
+  WeightsSeal SealOf(const ServedWeights& weights) override;
+  BegunPush BeginPush(const PushHeader& header) override;
+  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
+  void AbandonPush(PushAssembly& push) override;
+  bool Cancel(WaitingCall* call) override;
+  void ShareVersions() override;
+  void CountPushed(uint64_t values, uint64_t bytes) override {
+    value_counts_.OnPushed(values, bytes);
+  }
+  void CountPulled(const Answer& answer, Encoding encoding) override {
+    CountPulled(answer, encoding, nullptr);
+  }
   void CountPulled(const Answer& answer, Encoding encoding,
-                   const VersionChanges::Parts& changes = nullptr);
-
-  absl::Time now() const { return options_.now(); }
-
-  /// Returns true if the call was waiting. Then it waits no more and gets no answer.
-  bool Cancel(WaitingCall* call);
+                   const VersionChanges::Parts& changes) override;
+  bool MayBeMember(const Identity& identity) override;
+  bool IsRun(uint64_t run) override;
+  ShardId AggregatorOf(WorkerId worker) const override;
+  absl::Time now() const override { return options_.now(); }
 
  private:
   using Deliveries = absl::InlinedVector<Delivery, 1>;

@@ -3,22 +3,16 @@
 
 #include <grpcpp/support/server_callback.h>
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
-#include "absl/time/time.h"
 #include "common/base/mutex.h"
-#include "common/local/socket_watch.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/listen/connections.h"
+#include "server/service/exchange_handlers.h"
 #include "server/service/latest_calls.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
-#include "server/service/shared_memory_use.h"
-#include "server/service/transfer_watch.h"
 #include "server/status/rate_window.h"
 #include "server/storage/push_log.h"
 
@@ -45,7 +39,9 @@ class ShardService final
 
   grpc::ServerUnaryReactor* GetTransports(grpc::CallbackServerContext* context,
                                           const v1::GetTransportsRequest* request,
-                                          v1::GetTransportsReply* reply) override;
+                                          v1::GetTransportsReply* reply) override {
+    return exchanges_.GetTransports(context, *request, *reply);
+  }
 
   grpc::ServerReadReactor<grpc::ByteBuffer>* Initialize(grpc::CallbackServerContext* context,
                                                         grpc::ByteBuffer* response) override;
@@ -54,47 +50,36 @@ class ShardService final
   grpc::ServerReadReactor<grpc::ByteBuffer>* Push(grpc::CallbackServerContext* context,
                                                   grpc::ByteBuffer* response) override;
   grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
-      grpc::CallbackServerContext* context) override;
+      grpc::CallbackServerContext* context) override {
+    return exchanges_.Exchange(context);
+  }
 
   void OnOrders(const ServerOrders& orders) override { engine_.OnOrders(orders); }
   void OnCoordinatorAsked() override { engine_.OnCoordinatorAsked(); }
   void OnCoordinatorAnswered() override { engine_.OnCoordinatorAnswered(); }
-  v1::ShardStatus ShardReport() override;
-  v1::ShardProgress Progress() override { return engine_.Progress(); }
-  bool Initialized() override { return engine_.Initialized(); }
-  bool Drained() override { return engine_.Drained(); }
-  uint32_t MembersMax() override { return engine_.MembersMax(); }
-  std::string Failure() override { return engine_.Failure(); }
+  void Describe(v1::SyncServerRequest& request) override;
+
+  bool Initialized() { return engine_.Initialized(); }
+
+  /// Returns the current figures for people.
+  v1::ShardStatus ShardReport();
 
   /// Does the same as ShardEngine::FinishPushLog. REQUIRES: the server is shut down.
   std::string FinishPushLog() { return engine_.FinishPushLog(); }
 
  private:
-  /// Notes which member the connection is for: a call that asks for transports says so. Returns
-  /// PERMISSION_DENIED if the caller may not be that member.
-  absl::Status NoteMember(const v1::GetTransportsRequest& request, grpc_call* call);
-
   // Constant after construction.
-  const size_t chunk_bytes_;
-  const std::string local_socket_;
   Connections* const connections_;
-  const uint32_t servers_;  // The number of servers of the run.
-  const std::function<absl::Time()> now_;
-
-  const absl::Duration lease_;
 
   // One for each method: a member may have a call of each at a time.
   LatestCalls pushes_;
-  LatestCalls exchanges_;
   LatestCalls initializations_;
 
-  SharedMemoryUse memory_use_;
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
   // Last: their threads call the calls' functions, which use everything above.
   ShardEngine engine_;
-  TransferWatch watch_;  // Asks the engine. No call is left when it is destroyed.
-  SocketWatch sockets_;
+  ExchangeHandlers exchanges_;  // Asks the engine. No call is left when it is destroyed.
 };
 
 }  // namespace slipstream

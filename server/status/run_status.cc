@@ -153,6 +153,11 @@ void AddMissing(const RunSpec& spec, const StatusFacts& facts, v1::RunStatus& st
                                                       : spec.cluster.servers.at(Value(shard)));
   }
   for (const WorkerId worker : facts.missing->workers) missing.add_workers(Value(worker));
+  for (const AggregatorId& id : facts.missing->aggregators) {
+    v1::MissingMembers::Aggregator& aggregator = *missing.add_aggregators();
+    aggregator.set_group(id.group);
+    aggregator.set_shard(Value(id.shard));
+  }
   missing.set_fails_in_seconds(absl::ToDoubleSeconds(facts.missing->fails_in));
 }
 
@@ -257,6 +262,9 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   AddWaitingRounds(facts, status);
   AddMissing(spec, facts, status);
   for (const v1::ReaderStatus& reader : facts.readers) *status.add_readers() = reader;
+  for (const v1::AggregatorStatus& aggregator : facts.aggregators) {
+    *status.add_aggregators() = aggregator;
+  }
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation);
   }

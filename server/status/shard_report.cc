@@ -54,6 +54,12 @@ void DescribeGuard(const ShardMachine& machine, v1::ShardStatus& status) {
   for (const WorkerId worker : lack.members) guard.add_held_back_by(Value(worker));
 }
 
+void DescribeComposites(const LagTracker& lag, v1::ShardStatus& status) {
+  status.set_composites(lag.composites());
+  status.set_composite_parts(lag.composite_parts());
+  status.set_composite_staleness(lag.composite_mean());
+}
+
 }  // namespace
 
 void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
@@ -92,6 +98,7 @@ v1::ShardStatus DescribeShard(const ShardMachine& machine) {
   status.set_effective_learning_rate(machine.effective_learning_rate());
   status.set_examples_applied(machine.examples_applied());
   *status.mutable_staleness() = DescribeStaleness(machine.lag());
+  DescribeComposites(machine.lag(), status);
   for (const LagTracker::VectorClock& clock : machine.lag().vector_clocks()) {
     v1::VectorClock& line = *status.add_vector_clocks();
     line.set_version(Value(clock.version));

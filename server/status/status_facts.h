@@ -41,11 +41,14 @@ struct StatusFacts {
   uint32_t live_workers = 0;
   uint64_t version_skew = 0;
 
-  /// The servers and workers that the run waits for.
+  /// The servers, workers and aggregators that the run waits for.
   std::optional<Coordinator::MissingMembers> missing;
 
   /// The latest report of every shard that has reported, in order of shards.
   std::vector<v1::ShardStatus> shards;
+
+  /// All aggregators of the run, by group and shard; without an address if they never reported.
+  std::vector<v1::AggregatorStatus> aggregators;
 
   struct Worker {
     Membership::Worker record;

@@ -82,6 +82,12 @@ std::unique_ptr<FloatBuffer> BufferPool::TakeIdle() {
 }
 
 std::shared_ptr<FloatBuffer> BufferPool::Take() {
+  std::shared_ptr<FloatBuffer> buffer = TryTake();
+  PS_CHECK(buffer != nullptr);
+  return buffer;
+}
+
+std::shared_ptr<FloatBuffer> BufferPool::TryTake() {
   std::unique_ptr<FloatBuffer> buffer = TakeIdle();
   if (buffer == nullptr && shares()) {
     buffer = FloatBuffer::TryMakeShared(state_->values);
@@ -89,8 +95,7 @@ std::shared_ptr<FloatBuffer> BufferPool::Take() {
     if (buffer == nullptr) StopSharing();
   }
   if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
-  PS_CHECK(buffer != nullptr);
-  return Lend(std::move(buffer));
+  return buffer == nullptr ? nullptr : Lend(std::move(buffer));
 }
 
 std::shared_ptr<FloatBuffer> BufferPool::TakeAtOnce() {

@@ -83,8 +83,11 @@ class BufferPool {
   /// found.
   std::shared_ptr<FloatBuffer> Take();
 
-  /// Does the same, or returns null if that would take long: shared memory is written when it is
-  /// made.
+  /// Does the same, or returns null if there is not enough memory.
+  std::shared_ptr<FloatBuffer> TryTake();
+
+  /// Does the same as Take, or returns null if that would take long: shared memory is written when
+  /// it is made.
   std::shared_ptr<FloatBuffer> TakeAtOnce();
 
   /// Makes buffers in shared memory from now on, until there is no more. Other buffers are freed as

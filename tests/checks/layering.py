@@ -39,7 +39,10 @@ MAY_INCLUDE = {
     "deploy/psctl/completion": ("common/config",),
     "server": ("common/config", "common/files", "common/local", "common/log", "common/memory",
                "common/process", "common/rpc", "common/run", "common/security", "proto",
-               "server/listen", "server/service"),
+               "server/aggregator", "server/listen", "server/service"),
+    "server/aggregator": ("common/kernels", "common/layout", "common/log", "common/protocol",
+                          "common/run", "proto", "server/core", "server/listen", "server/service",
+                          "server/storage", "worker/client"),
     "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
     "server/listen": ("common/files", "common/local", "common/log", "common/process", "common/rpc",
                       "common/security"),
@@ -85,8 +88,8 @@ PURE = ("common/base", "common/policy", "common/kernels", "common/kernels/rules"
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 
 # Folders that may use gRPC, beside tests. The mains hand gRPC objects to the shells that they wire.
-KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/listen", "server/service", "worker",
-             "worker/client", "deploy/psctl")
+KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/aggregator", "server/listen",
+             "server/service", "worker", "worker/client", "deploy/psctl")
 
 IMPURE_HEADER = re.compile(
     r"(thread|future|condition_variable|mutex|shared_mutex|semaphore|latch|barrier|chrono|random"

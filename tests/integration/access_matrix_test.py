@@ -20,9 +20,13 @@ COORDINATOR, SHARD = "/slipstream.v1.Coordinator/", "/slipstream.v1.Shard/"
 IDENTITY = fixed64(1, 1) + number(2, 3) + number(3, 1)
 WORKER_3 = blob(1, IDENTITY)
 PUSH = first_chunk(IDENTITY, 1, 1, bytes(4))
+# A push of one value that combines one of worker 3.
+COMPOSITE = (blob(1, blob(1, fixed64(1, 1)) + fixed64(3, 1) + number(5, 1) + number(6, 1)
+                  + blob(20, number(1, 3) + number(2, 1) + number(6, 1))) + blob(15, bytes(4)))
 
 # A method, the message it is sent, and the roles that may call it with this message: s the server
-# of shard 1, w worker 3, o an operator, v a viewer, r a reader, t the holder of a token.
+# of shard 1, a the aggregator of worker 3's group for shard 0, w worker 3, o an operator, v a viewer,
+# r a reader, t the holder of a token.
 Call = collections.namedtuple("Call", ["method", "message", "roles"])
 CALLS = {
     "SyncServer": Call(COORDINATOR + "SyncServer", number(1, 1), "s"),
@@ -41,10 +45,12 @@ CALLS = {
     "GetTransports": Call(SHARD + "GetTransports", WORKER_3, "wt"),
     "GetTransports (server)": Call(SHARD + "GetTransports", number(2, 1), "s"),
     "Initialize": Call(SHARD + "Initialize", blob(1, WORKER_3), "wt"),
-    "Pull": Call(SHARD + "Pull", WORKER_3, "wt"),
-    "Pull (reader)": Call(SHARD + "Pull", b"", "wort"),
+    "Pull": Call(SHARD + "Pull", WORKER_3, "awt"),
+    "Pull (trains)": Call(SHARD + "Pull", WORKER_3 + number(4, 1), "wt"),
+    "Pull (reader)": Call(SHARD + "Pull", b"", "sSawWort"),
     "Push": Call(SHARD + "Push", PUSH, "wt"),
     "Exchange": Call(SHARD + "Exchange", PUSH, "wt"),
+    "Exchange (aggregator)": Call(SHARD + "Exchange", COMPOSITE, "a"),
     "method of ours unknown": Call(SHARD + "Nothing", b"", ""),
     "service unknown": Call("/no.such.Service/Method", b"", "swovrt"),
     "health": Call("/grpc.health.v1.Health/Check", b"", "swovrt"),
@@ -89,13 +95,15 @@ class AccessMatrixTest(unittest.TestCase):
         self.directory = pathlib.Path(scratch.name)
         self.certs = self.directory / "certs"
         for stem, member in (("server-0", "server/0"), ("server-1", "server/1"),
-                             ("server-2", "server/2"), ("worker-2", "worker/2"),
+                             ("server-2", "server/2"), ("server-4", "server/4"),
+                             ("worker-2", "worker/2"),
                              ("worker-3", "worker/3"), ("any-worker", "worker/*"),
                              ("operator", "operator"), ("viewer", "viewer"), ("reader", "reader")):
             cluster.make_certificate(self.certs, stem, member, "localhost", "127.0.0.1")
 
     def start(self, **settings):
         settings = {"cluster.servers": cluster.TWO_SERVERS, "cluster.workers": 4,
+                    "cluster.tree.fanout": 2,
                     "security.mtls.ca": str(self.certs / "ca.crt"), **settings}
         live = cluster.Cluster(CONFIG, settings, self.directory, workers=0, servers=1)
         self.addCleanup(live.stop)
@@ -144,12 +152,13 @@ class AccessMatrixTest(unittest.TestCase):
             "expired": self.channel(live, "expired"), "future": self.channel(live, "future"),
             "without role": self.channel(live, "plain"), "other run": self.channel(live, "other-run"),
             "server 1": self.channel(live, "server-1"), "server 2": self.channel(live, "server-2"),
+            "aggregator": self.channel(live, "server-4"),
             "worker 3": self.channel(live, "worker-3"), "worker 2": self.channel(live, "worker-2"),
             "any worker": self.channel(live, "any-worker"),
             "operator": self.channel(live, "operator"), "viewer": self.channel(live, "viewer"),
             "reader": self.channel(live, "reader")}
         self.addCleanup(channels["plaintext"].close)
-        roles = {"server 1": "s", "server 2": "S", "worker 3": "w", "worker 2": "W",
+        roles = {"server 1": "s", "server 2": "S", "aggregator": "a", "worker 3": "w", "worker 2": "W",
                  "any worker": "w", "operator": "o", "viewer": "v", "reader": "r"}
 
         def expected(name, call):
@@ -161,7 +170,7 @@ class AccessMatrixTest(unittest.TestCase):
                 return NOT_YOU
             # Capitals stand for members other than the one that the messages name.
             role = roles[name]
-            is_for_all = len(call.roles) == 6 or (call.roles == "wort" and role in "wWo")
+            is_for_all = len(call.roles) == 6
             return SERVED if is_for_all or role in call.roles else NOT_YOU
 
         print(f"{'':24}", *(f"{name:15}" for name in channels))

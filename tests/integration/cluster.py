@@ -57,15 +57,16 @@ class Cluster:
     worker_prefix = ()      # A command that starts the workers.
 
     def __init__(self, config, settings, directory, workers, server_prefix=(),
-                 build=OWN_BUILD, servers=None):
+                 build=OWN_BUILD, servers=None, aggregators=()):
         """Starts `workers` workers, and all servers of the settings unless `servers` gives a
-        smaller number."""
+        smaller number. `aggregators` names those to start, each as (group, shard)."""
         self.build = build  # The build whose programs are started.
         self.server_prefix = list(server_prefix)
         self.directory = pathlib.Path(directory)
         self.config = str(config)
         self.settings = {"cluster.servers": TWO_SERVERS, "run.after": "stay", **settings}
         self.servers = []
+        self.aggregators = {}
         self.workers = {}
         self.logs = []
         shards = servers or len(self.settings["cluster.servers"].split(","))
@@ -73,6 +74,8 @@ class Cluster:
             self.coordinator = self.start_server(0)
             for shard in range(1, shards):
                 self.start_server(shard)
+            for group, shard in aggregators:
+                self.start_aggregator(group, shard)
             for worker in range(workers):
                 self.start_worker(worker)
         except BaseException:
@@ -112,6 +115,12 @@ class Cluster:
                                  + (self.directory / f"server-{shard}.log").read_text())
         return port_file.read_text().strip()
 
+    def start_aggregator(self, group, shard):
+        self.aggregators[group, shard] = self._start(
+            f"aggregator-{group}.{shard}", self.build.program("server/ps_server"), "--config",
+            self.config, "--shard", str(shard), "--aggregate", str(group), "--listen", self.listen,
+            "--coordinator", self.coordinator, *overrides(self.settings))
+
     def start_worker(self, worker, arguments=None):
         """Starts a worker under this id, unless `arguments` say otherwise."""
         arguments = ["--worker", str(worker)] if arguments is None else arguments
@@ -119,6 +128,10 @@ class Cluster:
                                            self.build.program("worker/ps_worker"),
                                            "--coordinator", self.coordinator,
                                            *self.credentials(), *arguments)
+
+    def kill_aggregator(self, group, shard):
+        self.aggregators[group, shard].send_signal(signal.SIGKILL)
+        self.aggregators[group, shard].wait()
 
     def kill_worker(self, worker):
         self.workers[worker].send_signal(signal.SIGKILL)
@@ -162,7 +175,7 @@ class Cluster:
                          sorted(self.directory.glob("*.log")))
 
     def stop(self):
-        processes = [*self.workers.values(), *self.servers]
+        processes = [*self.workers.values(), *self.aggregators.values(), *self.servers]
         for process in processes:
             if process.poll() is None:
                 process.send_signal(signal.SIGCONT)

@@ -75,5 +75,17 @@ TEST(CommandLineTest, TheCoordinatorsAddressIsForTheOtherShards) {
   }
 }
 
+TEST(CommandLineTest, AnAggregatorHasNoAddressInTheSettings) {
+  const auto parsed = Parse({"--config", "run.yaml", "--shard", "0", "--aggregate", "3", "--listen",
+                             "localhost:0", "--coordinator", "localhost:7070"});
+  const auto* line = std::get_if<CommandLine>(&parsed);
+  ASSERT_NE(line, nullptr);
+  EXPECT_EQ(line->aggregate, 3u);
+  EXPECT_THAT(Refusal({"--shard", "0", "--aggregate", "3"}),
+              HasSubstr("--aggregate needs --listen HOST:PORT"));
+  EXPECT_THAT(Refusal({"--shard", "0", "--aggregate", "4096", "--listen", "localhost:0"}),
+              HasSubstr("--aggregate: must be a whole number in [0, 4095], not \"4096\"\n"));
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -40,6 +40,18 @@ class RefusalsTest(unittest.TestCase):
     def test_a_shard_without_a_server_is_wrong_usage(self):
         self.assertIn("cluster.servers has 1", self.refused(2, "--shard", "1"))
 
+    def test_an_aggregator_without_its_group_is_wrong_usage(self):
+        aggregate = ("--shard", "0", "--aggregate", "1", "--listen", "localhost:0")
+        self.assertIn("set cluster.tree", self.refused(2, *aggregate))
+        tree = ("--set", "cluster.workers=2", "--set", "cluster.tree.fanout=2")
+        self.assertIn("the number of groups is 1", self.refused(2, *aggregate, *tree))
+
+    def test_an_aggregator_names_the_host_that_its_workers_call(self):
+        said = self.refused(2, "--shard", "0", "--aggregate", "0", "--listen", "0.0.0.0:0", "--set",
+                            "cluster.workers=2", "--set", "cluster.tree.fanout=2", "--set",
+                            "security.plaintext=accept_the_risk")
+        self.assertIn("needs a host by which its workers reach it", said)
+
     def test_variables_of_other_programs_are_no_settings(self):
         said = self.refused(2, "--shard", "1", environment={"PS_COORDINATOR": "localhost:7070",
                                                             "PS_WORKER": "3"})

@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "proto/coordinator.grpc.pb.h"
@@ -47,6 +48,26 @@ TEST(ServerProcessTest, ShardZeroServesTheCoordinator) {
 
   EXPECT_EQ(status.phase(), v1::WAITING_FOR_SERVERS);
   EXPECT_NE(status.run(), 0u);
+}
+
+TEST(ServerProcessTest, AnAggregatorHasNeitherCoordinatorNorPushLog) {
+  ServerProcess::Options options = OnFreePort();
+  options.run.cluster.workers = 2;
+  options.run.cluster.tree.fanout = 2;
+  options.run.log.push_log = testing::TempDir() + "/no-logs";
+  options.group = 0;
+  EXPECT_EQ(options.number(), 1u);
+  ServerProcess process(options);
+  ASSERT_TRUE(process.Listen().ok());
+  grpc::ClientContext context;
+  v1::RunStatus status;
+
+  const grpc::Status asked =
+      v1::Coordinator::NewStub(ChannelTo(process))->GetStatus(&context, {}, &status);
+
+  EXPECT_EQ(asked.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_FALSE(std::filesystem::exists(options.run.log.push_log));
+  EXPECT_TRUE(process.Finish().ok());
 }
 
 TEST(ServerProcessTest, AnswersHealthChecks) {

@@ -151,7 +151,8 @@ class ShardRounds {
   }
 
   void OnDecided(const PushDecided& decided, const PushMade& made) {
-    if (!has_rounds_) counted_.ExpectNotDue();
+    // The parts of one push join together, though fewer may have been enough.
+    if (!has_rounds_ && !decided.is_later_part) counted_.ExpectNotDue();
     if (!HasJoined(decided)) return;
     if (has_rounds_) {
       of_members_.OnJoined(made);

@@ -32,6 +32,11 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
     shards_.push_back(std::make_unique<SimShard>(ShardId{shard}, scenario, options.restores, queue_,
                                                  network_, history_, trace_));
   }
+  for (uint32_t group = 0; group < scenario.run.cluster.groups(); ++group) {
+    for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
+      StartAggregator(group, ShardId{shard});
+    }
+  }
   for (uint32_t worker = 0; worker < scenario.run.cluster.workers; ++worker) {
     queue_.After(chance_.Time(absl::ZeroDuration(), absl::Milliseconds(400)),
                  [this, worker] { StartWorker(WorkerId{worker}); });
@@ -45,6 +50,9 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
     readers_.back()->Start();
   }
   for (const WorkerFault& fault : scenario.faults.workers) {
+    queue_.After(fault.at, [this, fault] { Befall(fault); });
+  }
+  for (const AggregatorFault& fault : scenario.faults.aggregators) {
     queue_.After(fault.at, [this, fault] { Befall(fault); });
   }
   // Begin only when all workers have been started once.
@@ -68,14 +76,46 @@ bool SimCluster::IsOver() const {
 }
 
 void SimCluster::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
-  shards_[Value(stream->shard)]->OnMessage(stream, message);
+  if (!stream->group.has_value()) return shards_[Value(stream->shard)]->OnMessage(stream, message);
+  SimAggregator* const aggregator = FindAggregator(*stream->group, stream->shard);
+  if (aggregator != nullptr) return aggregator->OnMessage(stream, message);
+  network_.Finish(stream, absl::UnavailableError("nobody listens at the address"));
 }
 
 void SimCluster::OnCancel(const StreamPtr& stream) {
-  shards_[Value(stream->shard)]->OnCancel(stream);
+  if (!stream->group.has_value()) return shards_[Value(stream->shard)]->OnCancel(stream);
+  SimAggregator* const aggregator = FindAggregator(*stream->group, stream->shard);
+  if (aggregator != nullptr) aggregator->OnCancel(stream);
 }
 
-void SimCluster::OnSent(const StreamPtr& stream) { shards_[Value(stream->shard)]->OnSent(stream); }
+void SimCluster::OnSent(const StreamPtr& stream) {
+  if (!stream->group.has_value()) shards_[Value(stream->shard)]->OnSent(stream);
+}
+
+// Aggregator processes.
+
+void SimCluster::StartAggregator(uint32_t group, ShardId shard) {
+  const SimWorld world = {scenario_, queue_, network_, history_, trace_, gradients_};
+  aggregators_.push_back(std::make_unique<SimAggregator>(world, group, shard, aggregators_.size()));
+}
+
+SimAggregator* SimCluster::FindAggregator(uint32_t group, ShardId shard) {
+  for (const auto& process : aggregators_) {
+    const bool is_it = process->group() == group && process->shard() == shard;
+    if (is_it && !process->is_dead()) return process.get();
+  }
+  return nullptr;
+}
+
+void SimCluster::Befall(const AggregatorFault& fault) {
+  SimAggregator* const aggregator = FindAggregator(fault.group, ShardId{fault.shard});
+  if (aggregator == nullptr || !network_.IsFaulty()) return;
+  aggregator->Kill();
+  // A run that has not begun waits for all aggregators, so this one must come back.
+  if (!fault.returns && coordinator_.core().phase() >= Phase::kTraining) return;
+  queue_.After(fault.lasting,
+               [this, fault] { StartAggregator(fault.group, ShardId{fault.shard}); });
+}
 
 // Worker processes.
 
@@ -148,6 +188,7 @@ std::string SimCluster::DescribeStuck() const {
                   coordinator_.core().batches_total(), absl::ToInt64Milliseconds(time()), steps(),
                   coordinator_.core().failure());
   for (const auto& shard : shards_) text += "\n  " + shard->Describe();
+  for (const auto& aggregator : aggregators_) text += "\n  " + aggregator->State();
   for (const auto& reader : readers_) text += "\n  " + reader->Describe();
   for (const auto& worker : workers_) text += "\n  " + worker->Describe();
   return text;

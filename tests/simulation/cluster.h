@@ -13,6 +13,7 @@
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_aggregator.h"
 #include "tests/simulation/sim_coordinator.h"
 #include "tests/simulation/sim_reader.h"
 #include "tests/simulation/sim_shard.h"
@@ -22,8 +23,8 @@
 
 namespace slipstream {
 
-/// A whole simulated cluster: servers, workers, their faults, and the supervisor that restarts
-/// them.
+/// A whole simulated cluster: servers, aggregators, workers, their faults, and the supervisor that
+/// restarts them.
 ///
 /// Not thread-safe: one owner.
 class SimCluster final : private ShardEnds {
@@ -52,6 +53,12 @@ class SimCluster final : private ShardEnds {
   void OnCancel(const StreamPtr& stream) override;
   void OnSent(const StreamPtr& stream) override;
 
+  void StartAggregator(uint32_t group, ShardId shard);
+
+  /// Returns the aggregator that runs; null if none does.
+  SimAggregator* FindAggregator(uint32_t group, ShardId shard);
+  void Befall(const AggregatorFault& fault);
+
   void StartWorker(std::optional<WorkerId> asked);
   void OnWorkerEnd(const SimWorker& worker);
   void Befall(const WorkerFault& fault);
@@ -70,6 +77,7 @@ class SimCluster final : private ShardEnds {
   Gradients gradients_;
   SimCoordinator coordinator_;
   std::vector<std::unique_ptr<SimShard>> shards_;
+  std::vector<std::unique_ptr<SimAggregator>> aggregators_;  // All processes ever started.
   std::vector<std::unique_ptr<SimReader>> readers_;
   std::vector<std::unique_ptr<SimWorker>> workers_;  // All processes ever started.
 };

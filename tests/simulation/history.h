@@ -45,7 +45,7 @@ struct PushMade {
   uint32_t pipeline_slot = 0;
 };
 
-/// The complete payload of a push has reached a shard, with these values.
+/// The complete payload of a push has reached a shard, or its aggregator, with these values.
 struct GradientArrived {
   PushKey push;
   Version base{};
@@ -53,7 +53,8 @@ struct GradientArrived {
   Values values;
 };
 
-/// A shard has decided the answer to a push. The last four fields are from the push's header.
+/// A shard has decided the answer to a push, which may be a part of an aggregator's push; then
+/// there is one event for each part. All but the first two fields are from the push's header.
 struct PushDecided {
   PushKey push;
   PushReply reply;
@@ -61,6 +62,9 @@ struct PushDecided {
   bool rests = false;
   bool has_values = false;
   bool wants_weights = false;
+
+  /// Set if another part of the same aggregator's push came before.
+  bool is_later_part = false;
 };
 
 /// A worker has read this answer.

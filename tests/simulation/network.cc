@@ -65,11 +65,13 @@ void Network::AtProcess(const std::shared_ptr<Process>& process, absl::Time time
 
 absl::Duration Network::Delay() { return chance_.Time(kDelayMin, std::max(kDelayMin, delay_max_)); }
 
-StreamPtr Network::Open(StreamKind kind, ShardId shard, const std::shared_ptr<Process>& client) {
+StreamPtr Network::Open(StreamKind kind, ShardId shard, const std::shared_ptr<Process>& client,
+                        std::optional<uint32_t> group) {
   StreamPtr stream = std::make_shared<Stream>();
   stream->number = next_stream_++;
   stream->kind = kind;
   stream->shard = shard;
+  stream->group = group;
   stream->client = client;
   open_.emplace(stream->number, stream);
   return stream;
@@ -100,7 +102,7 @@ void Network::Carry(const StreamPtr& stream, const std::vector<grpc::ByteBuffer>
 
 void Network::SendTwice(const StreamPtr& stream, const std::vector<grpc::ByteBuffer>& messages) {
   // The repetition is like a try that its client gave up: nobody reads the answer.
-  const StreamPtr again = Open(stream->kind, stream->shard, stream->client);
+  const StreamPtr again = Open(stream->kind, stream->shard, stream->client, stream->group);
   again->client_is_gone = true;
   again->up_last = queue_.now() + chance_.Time(absl::ZeroDuration(), faults_.late_max);
   Carry(again, messages, messages.size());

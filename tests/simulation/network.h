@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,13 @@ struct Process {
 
 enum class StreamKind { kInitialize, kPull, kExchange };
 
-/// One streaming call of a worker to a shard. Messages stay in order each way, until the call ends.
+/// One streaming call to a shard, or to an aggregator of that shard. Messages stay in order each
+/// way, until the call ends.
 struct Stream {
   uint64_t number = 0;
   StreamKind kind = StreamKind::kExchange;
   ShardId shard{};
+  std::optional<uint32_t> group;  // Set if the call goes to the shard's aggregator of this group.
   std::shared_ptr<Process> client;
 
   /// Called at the client. Nothing is called after on_end, or after the client has dropped the
@@ -51,7 +54,7 @@ struct Stream {
 };
 using StreamPtr = std::shared_ptr<Stream>;
 
-/// The shards' side of streams.
+/// The side of streams that shards and aggregators have.
 class ShardEnds {
  public:
   virtual ~ShardEnds() = default;
@@ -97,7 +100,9 @@ class Network {
 
   // A client's side of streams.
 
-  StreamPtr Open(StreamKind kind, ShardId shard, const std::shared_ptr<Process>& client);
+  /// `group`: see Stream.
+  StreamPtr Open(StreamKind kind, ShardId shard, const std::shared_ptr<Process>& client,
+                 std::optional<uint32_t> group = std::nullopt);
 
   /// Sends one request. Draws what happens to the request and to its answer.
   void SendUp(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages);
@@ -106,7 +111,7 @@ class Network {
   void Drop(const StreamPtr& stream);
   void DropAllOf(const std::shared_ptr<Process>& client);
 
-  // A shard's side.
+  // The side of a shard or an aggregator.
 
   void SendDown(const StreamPtr& stream, std::vector<grpc::ByteBuffer> messages);
 

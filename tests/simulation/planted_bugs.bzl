@@ -107,6 +107,21 @@ PLANTED_BUGS = {
         "steps * fragment / count_ > taken",
         "steps * fragment / count_ != taken",
     )]),
+    # A composite counts though one of its parts has come another way.
+    "composite_counted_again": ("//server/core:shard_composite.cc", [(
+        "push.sequence != members().At(part.worker).expected()",
+        "push.sequence > members().At(part.worker).expected()",
+    )]),
+    # The second part of a composite is in the weights, but its worker's record does not say so.
+    "composite_loses_a_part": ("//server/core:shard_push.cc", [(
+        "state_.members.At(push.identity.worker).RecordAnswer(",
+        "if (part != 2) state_.members.At(push.identity.worker).RecordAnswer(",
+    )]),
+    # A shard cannot recognise the push of a worker that it has counted as a part.
+    "composite_without_checksums": ("//common/protocol:composite_push.cc", [(
+        ".checksum = checksum}",
+        ".checksum = checksum * 0}",
+    )]),
     # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
     "state_left_behind_by_a_draft": ("//server/service:training_state.cc", [(
         "return std::move(made->to);",
@@ -145,6 +160,7 @@ def planted_bugs(name):
             deps = [
                 ":planted_main",
                 "//common/policy",
+                "//common/protocol",
                 "//server/core",
                 "//server/service",
                 "//worker/client",

@@ -36,6 +36,7 @@ constexpr uint64_t kReaderStream = 19;
 constexpr uint64_t kInPlaceStream = 20;
 constexpr uint64_t kChangeStream = 21;
 constexpr uint64_t kFreeLanesStream = 22;
+constexpr uint64_t kTreeStream = 23;
 
 void DrawConsistency(Chance& chance, RunSpec& run) {
   constexpr Policy kPolicies[] = {Policy::kHardsync, Policy::kSoftsync, Policy::kAsync};
@@ -422,6 +423,23 @@ void DrawFreeLanes(Scenario& scenario) {
   run.training.pipeline_depth = 2;
 }
 
+/// Draws aggregators, and which of them end.
+void DrawTree(Scenario& scenario) {
+  Chance chance(scenario.seed, kTreeStream);
+  ClusterSpec& cluster = scenario.run.cluster;
+  if (!scenario.may_combine() || !chance.Happens(400)) return;
+  cluster.tree.fanout = chance.Between(2, 4);
+  if (!chance.Happens(500)) return;
+  for (uint32_t left = chance.Between(1, 3); left > 0; --left) {
+    AggregatorFault& fault = scenario.faults.aggregators.emplace_back();
+    fault.group = chance.Between(0, cluster.groups() - 1);
+    fault.shard = chance.Between(0, scenario.shards - 1);
+    fault.at = chance.Time(absl::ZeroDuration(), Estimate(scenario));
+    fault.returns = chance.Happens(600);
+    fault.lasting = chance.Time(absl::ZeroDuration(), absl::Seconds(3));
+  }
+}
+
 }  // namespace
 
 Scenario DrawScenario(uint64_t seed) {
@@ -466,6 +484,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawFreeLanes(scenario);
   LetRoundsClose(scenario.run);
   DrawChanges(scenario);
+  DrawTree(scenario);
   return scenario;
 }
 

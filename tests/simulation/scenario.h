@@ -29,6 +29,17 @@ struct WorkerFault {
   bool returns = true;
 };
 
+/// The end of an aggregator's process.
+struct AggregatorFault {
+  uint32_t group = 0;
+  uint32_t shard = 0;
+  absl::Duration at;
+
+  /// Whether another process comes in its place, and how long after.
+  bool returns = true;
+  absl::Duration lasting;
+};
+
 struct Faults {
   /// The probability that a call is lost, and, separately, that an answer is.
   uint32_t loss_per_mille = 0;
@@ -43,6 +54,7 @@ struct Faults {
   /// The longest time until the shard learns that the caller of a lost call is gone.
   absl::Duration cancel_max = absl::Seconds(1);
   std::vector<WorkerFault> workers;
+  std::vector<AggregatorFault> aggregators;
 
   /// When phase two begins, in which nothing fails any more.
   absl::Duration end;
@@ -122,6 +134,10 @@ struct Scenario {
                                          : changes.at(stage - 1).policy;
   }
   uint32_t StageOfBatch(uint64_t batch) const;
+
+  /// Returns whether aggregators may combine the pushes of workers, and weigh them alike in all
+  /// stages.
+  bool may_combine() const;
 
   /// Returns whether rounds of the stage take one gradient from each member, and name the work.
   bool HasRounds(uint32_t stage) const {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "tests/simulation/scenario.h"
 
@@ -32,6 +33,20 @@ bool Scenario::shows_gradients() const {
   if (run.consistency.traits().in_place) return false;  // A version may hold parts of later ones.
   return run.server_optimizer().kind == RuleKind::kSgd && run.optimizer.per_tensor.empty() &&
          codec != Encoding::kOneBit && codec != Encoding::kTwoBit;
+}
+
+bool Scenario::may_combine() const {
+  std::vector<ConsistencySpec> policies;
+  for (const PolicyStage& stage : run.stages()) policies.push_back(stage.consistency);
+  for (const PolicyChange& change : changes) policies.push_back(change.policy);
+  const bool are_combined = std::ranges::all_of(policies, [&](const ConsistencySpec& policy) {
+    const bool is_one = policy.policy == PolicyKind::kHardsync ||
+                        policy.policy == PolicyKind::kSoftsync ||
+                        policy.policy == PolicyKind::kAsync;
+    return is_one && policy.traits().weighing == policies.front().traits().weighing;
+  });
+  return are_combined && run.worker.algorithm == AlgorithmKind::kGradient &&
+         !RowOf(run.optimizer.staleness_scaling).uses_base_weights && run.cluster.workers > 1;
 }
 
 uint32_t Scenario::stages_in_rounds() const {

@@ -50,6 +50,11 @@ std::string Describe(const Scenario& scenario) {
       absl::ToInt64Milliseconds(scenario.faults.cancel_max),
       absl::ToInt64Milliseconds(scenario.faults.end));
   for (const WorkerFault& fault : scenario.faults.workers) text += Describe(fault);
+  for (const AggregatorFault& fault : scenario.faults.aggregators) {
+    text += fmt::format(" kill(aggregator {}.{} at {} ms{})", fault.group, fault.shard,
+                        absl::ToInt64Milliseconds(fault.at), fault.returns ? ", returns" : "");
+  }
+  if (run.cluster.tree.fanout > 0) text += fmt::format(" fanout={}", run.cluster.tree.fanout);
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
   if (run.worker.has_free_lanes()) text += " free lanes";
   if (run.consistency.parameters["c"] > 0) {

@@ -14,6 +14,10 @@ namespace {
 
 constexpr size_t kChunkValues = 100;
 
+// The same values as in AggregatorLink.
+constexpr absl::Duration kFirstRest = absl::Seconds(1);
+constexpr absl::Duration kRestMax = absl::Seconds(30);
+
 /// Cuts the values into chunks, and returns the message that `encode` makes of each.
 template <typename Encode>
 std::vector<grpc::ByteBuffer> Chunked(std::span<const float> values, Encode encode) {
@@ -36,7 +40,8 @@ ShardLane::ShardLane(ShardId shard, const std::shared_ptr<Process>& process, Eve
       queue_(queue),
       network_(network),
       retry_(retry),
-      seed_(seed + Value(shard)) {}
+      seed_(seed + Value(shard)),
+      aggregator_rest_(kFirstRest) {}
 
 void ShardLane::Initialize(const InitializeHeader& header, std::span<const float> values,
                            Done done) {
@@ -55,6 +60,9 @@ void ShardLane::Exchange(const PushHeader& header, std::span<const float> values
   if (encoder_ != nullptr) encoder_->Begin();
   push_ = header;
   push_.count = values.size();
+  goes_to_shard_ = false;
+  // The aggregator must not wait for this worker, which has no gradient for it.
+  if (values.empty() && aggregator_ != nullptr) network_.Drop(std::exchange(aggregator_, nullptr));
   Begin(StreamKind::kExchange, values, weights, std::move(done));
 }
 
@@ -76,15 +84,30 @@ void ShardLane::Begin(StreamKind kind, std::span<const float> values, std::span<
 void ShardLane::Try() {
   answer_ = Answer();
   arrival_.emplace(weights_);
-  if (stream_ == nullptr) {
-    stream_ = network_.Open(kind_, shard_, process_);
-    const std::weak_ptr<Stream> weak = stream_;
-    stream_->on_message = [this, weak](const grpc::ByteBuffer& message) {
-      OnMessage(weak.lock(), message);
-    };
-    stream_->on_end = [this, weak](const absl::Status& status) { OnEnd(weak.lock(), status); };
-  }
-  network_.SendUp(stream_, Request());
+  is_to_aggregator_ = MayCombine();
+  StreamPtr& stream = is_to_aggregator_ ? aggregator_ : stream_;
+  if (stream == nullptr) Open(stream, is_to_aggregator_ ? group_ : std::nullopt);
+  network_.SendUp(stream, Request());
+}
+
+bool ShardLane::MayCombine() const {
+  const bool is_push = kind_ == StreamKind::kExchange && push_.count > 0;
+  return group_.has_value() && is_push && !goes_to_shard_ &&
+         queue_.now() >= aggregator_rests_until_;
+}
+
+void ShardLane::Open(StreamPtr& stream, std::optional<uint32_t> group) {
+  stream = network_.Open(kind_, shard_, process_, group);
+  const std::weak_ptr<Stream> weak = stream;
+  stream->on_message = [this, weak](const grpc::ByteBuffer& message) {
+    OnMessage(weak.lock(), message);
+  };
+  stream->on_end = [this, weak](const absl::Status& status) { OnEnd(weak.lock(), status); };
+}
+
+void ShardLane::HangUp() {
+  PS_CHECK(!is_busy());
+  if (stream_ != nullptr) network_.Drop(std::exchange(stream_, nullptr));
 }
 
 std::vector<grpc::ByteBuffer> ShardLane::Request() const {
@@ -122,7 +145,7 @@ std::vector<grpc::ByteBuffer> ShardLane::PushChunks() const {
 
 void ShardLane::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
   if (!is_busy()) return;
-  PS_CHECK(stream == stream_);
+  PS_CHECK(stream == (is_to_aggregator_ ? aggregator_ : stream_));
   if (kind_ == StreamKind::kExchange) return OnExchangeMessage(message);
   const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
   PS_CHECK(chunk.ok());
@@ -137,6 +160,13 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
   if (answer_.push->outcome == PushOutcome::kRetryLater) {
     return TryLater(absl::Milliseconds(std::max(1u, answer_.push->retry_after_ms)));
   }
+  if (is_to_aggregator_) {
+    aggregator_rest_ = kFirstRest;
+    if (answer_.push->outcome == PushOutcome::kNotCombined) {
+      goes_to_shard_ = true;
+      return Try();
+    }
+  }
   if (encoder_ != nullptr && chunk->push.has_value()) encoder_->OnOutcome(*chunk->push);
   if (!push_.pull || IsRefusal(answer_.push->outcome)) return Succeed();
   if (chunk->push.has_value() && !chunk->header.has_value()) return;  // The weights follow.
@@ -147,8 +177,10 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
 }
 
 void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
+  if (stream == aggregator_) return OnAggregatorEnd();
   if (stream != stream_) return;
   stream_.reset();
+  if (is_to_aggregator_) return;
   if (!is_busy() || is_pausing_) return;  // The next try opens a new stream.
   if (status.ok()) return Succeed();
   if (!IsTransient(status)) return Fail(status);
@@ -156,6 +188,15 @@ void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
   const std::optional<absl::Duration> wait = schedule_->Next(status);
   if (!wait.has_value()) return Fail(status);
   TryLater(*wait);
+}
+
+void ShardLane::OnAggregatorEnd() {
+  aggregator_.reset();
+  aggregator_rests_until_ = queue_.now() + aggregator_rest_;
+  aggregator_rest_ = std::min(aggregator_rest_ * 2, kRestMax);
+  if (!is_busy() || is_pausing_ || !is_to_aggregator_) return;
+  goes_to_shard_ = true;
+  Try();
 }
 
 void ShardLane::TryLater(absl::Duration wait) {

@@ -137,6 +137,7 @@ void SimCoordinator::Note(const absl::Status& status, const Identity& worker,
 
 void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond) {
   const auto request = Parsed<v1::SyncServerRequest>(bytes);
+  if (request.has_aggregator()) return SyncAggregator(request, respond);
   const ServerReport report = FromWire(request);
   const absl::Status recorded = coordinator_.OnServer(report, queue_.now());
   if (recorded.ok()) NotePushers(report);
@@ -145,6 +146,20 @@ void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond
     const ServerOrders& orders = coordinator_.orders();
     if (orders.number == seen && !is_last) return std::nullopt;
     return ToWire(orders).SerializeAsString();
+  };
+  ServeOrPark(recorded, request.wait_ms(), question, respond);
+}
+
+void SimCoordinator::SyncAggregator(const v1::SyncServerRequest& request, const Respond& respond) {
+  const AggregatorReport report = AggregatorReportOf(request);
+  const absl::Status recorded = coordinator_.OnAggregator(report, queue_.now()).status();
+  const auto question = [this, seen = request.orders_seen(), shard = report.shard](
+                            bool is_last) -> std::optional<absl::StatusOr<std::string>> {
+    const ServerOrders& orders = coordinator_.orders();
+    if (orders.number == seen && !is_last) return std::nullopt;
+    v1::SyncServerReply reply = ToWire(orders);
+    reply.set_upstream(coordinator_.UpstreamOf(shard));
+    return reply.SerializeAsString();
   };
   ServeOrPark(recorded, request.wait_ms(), question, respond);
 }

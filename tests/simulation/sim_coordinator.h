@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
 #include "server/core/coordinator.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/history.h"
@@ -52,6 +53,9 @@ class SimCoordinator {
   void Note(const absl::Status& status, const Identity& worker, WorkerHeard::What what);
 
   void SyncServer(const std::string& bytes, const Respond& respond);
+
+  /// Records the call of an aggregator, and answers it with orders and the address of its shard.
+  void SyncAggregator(const v1::SyncServerRequest& request, const Respond& respond);
 
   /// A shard's report shows which workers have pushed, and so live.
   void NotePushers(const ServerReport& report);

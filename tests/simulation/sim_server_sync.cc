@@ -5,9 +5,7 @@
 
 #include "common/base/check.h"
 #include "proto/coordinator.pb.h"
-#include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
-#include "tests/simulation/sim_shard.h"
 
 namespace slipstream {
 namespace {
@@ -20,29 +18,28 @@ constexpr absl::Duration kPauseMax = absl::Seconds(2);
 
 }  // namespace
 
-SimServerSync::SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
-                             EventQueue& queue, Network& network, SimShard& server)
-    : shard_(shard),
-      scenario_(scenario),
+SimServerSync::SimServerSync(const Options& options, const std::shared_ptr<Process>& process,
+                             EventQueue& queue, Network& network, OrdersSink& server)
+    : options_(options),
+      process_(process),
       queue_(queue),
       network_(network),
       server_(server),
       pause_(kPauseMin) {
-  queue_.After(first_pause, [this] { Sync(); });
+  queue_.After(options.first_pause, [this] { Sync(); });
 }
 
 void SimServerSync::Sync() {
+  if (process_->is_dead) return;
   server_.OnCoordinatorAsked();
   v1::SyncServerRequest request;
-  request.set_shard(Value(shard_));
-  request.set_address(scenario_.run.cluster.servers[Value(shard_)]);
-  request.set_instance(Value(shard_) + 1);
+  request.set_shard(Value(options_.shard));
+  request.set_address(options_.address);
+  request.set_instance(options_.instance);
   request.set_call(++calls_);
   request.set_orders_seen(orders_.number);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(NextWait())));
-  request.set_initialized(server_.machine().has_granted_weights());
-  request.set_drained(server_.machine().is_drained());
-  *request.mutable_progress() = ProgressOf(server_.machine());
+  server_.Describe(request);
   network_.Call(Method::kSyncServer, request.SerializeAsString(), process_,
                 [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });
 }
@@ -64,6 +61,7 @@ void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
   pause_ = kPauseMin;
   v1::SyncServerReply wire;
   PS_CHECK(wire.ParseFromString(*reply));
+  if (!wire.upstream().empty()) server_.OnUpstream(wire.upstream());
   if (wire.orders() > orders_.number) {
     const absl::StatusOr<ServerOrders> orders = FromWire(wire);
     PS_CHECK(orders.ok());

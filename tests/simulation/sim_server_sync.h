@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -8,24 +9,29 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "server/core/coordinator_orders.h"
+#include "server/service/server_orders.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
-#include "tests/simulation/scenario.h"
 
 namespace slipstream {
 
-class SimShard;
-
-/// A shard's conversation with the coordinator in virtual time, like ServerSync: it sends the
-/// shard's reports, and receives orders.
+/// The conversation of a server process with the coordinator in virtual time, like ServerSync: it
+/// sends the reports of a shard or of an aggregator, and receives orders.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
 class SimServerSync {
  public:
-  /// Makes its first call after `first_pause`.
-  SimServerSync(ShardId shard, const Scenario& scenario, absl::Duration first_pause,
-                EventQueue& queue, Network& network, SimShard& server);
+  struct Options {
+    ShardId shard{};  // Also an aggregator has one.
+    std::string address;
+    uint64_t instance = 0;  // The number of the process.
+    absl::Duration first_pause;
+  };
+
+  /// Makes its first call after the first pause, and none once the process is dead.
+  SimServerSync(const Options& options, const std::shared_ptr<Process>& process, EventQueue& queue,
+                Network& network, OrdersSink& server);
 
   /// Returns true once the run is over and the coordinator has let this server go.
   bool may_exit() const { return orders_.may_exit; }
@@ -36,13 +42,12 @@ class SimServerSync {
   absl::Duration NextWait() const;
 
   // Constant after construction.
-  const ShardId shard_;
-  const Scenario& scenario_;
+  const Options options_;
+  const std::shared_ptr<Process> process_;
 
   EventQueue& queue_;
   Network& network_;
-  SimShard& server_;
-  const std::shared_ptr<Process> process_ = std::make_shared<Process>();
+  OrdersSink& server_;
   uint64_t calls_ = 0;
   ServerOrders orders_;
   absl::Duration pause_;

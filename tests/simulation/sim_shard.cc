@@ -11,10 +11,12 @@
 #include "common/base/check.h"
 #include "common/base/encoding.h"
 #include "common/kernels/copy_values.h"
+#include "common/protocol/composite_push.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/values_codec.h"
 #include "proto/shard.pb.h"
 #include "server/service/chunked_answer.h"
+#include "server/service/coordinator_wire.h"
 
 namespace slipstream {
 namespace {
@@ -42,8 +44,17 @@ SimShard::SimShard(ShardId shard, const Scenario& scenario, bool restores, Event
       shard_({.shard = shard,
               .run = scenario.run,
               .memory_available = [] { return std::numeric_limits<uint64_t>::max(); }}),
-      sync_(shard, scenario, chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100)), queue,
-            network, *this) {}
+      sync_({.shard = shard,
+             .address = scenario.run.cluster.servers[Value(shard)],
+             .instance = Value(shard) + 1,
+             .first_pause = chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100))},
+            std::make_shared<Process>(), queue, network, *this) {}
+
+void SimShard::Describe(v1::SyncServerRequest& request) {
+  request.set_initialized(machine().has_granted_weights());
+  request.set_drained(machine().is_drained());
+  *request.mutable_progress() = ProgressOf(machine());
+}
 
 void SimShard::OnOrders(const ServerOrders& orders) {
   trace_.Line("shard {} takes orders {} phase {} view {} of {}", Value(id_), orders.number,
@@ -114,7 +125,8 @@ void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   }
   auto* complete = std::get_if<PushFraming::Complete>(&outcome);
   if (complete == nullptr) return;
-  if (values != nullptr) NoteGradient(complete->push.header(), std::move(values));
+  const bool is_of_worker = !IsComposite(complete->push.header());
+  if (values != nullptr && is_of_worker) NoteGradient(complete->push.header(), std::move(values));
   Absorb(shard_.FinishPush(CallId{call.stream->number}, complete->push));
 }
 
@@ -182,6 +194,13 @@ void SimShard::Absorb(ShardResult result) {
 }
 
 void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
+  if (!IsComposite(header)) return NoteOnePush(header, reply, /*is_later_part=*/false);
+  for (const PushPart& part : header.parts) {
+    NoteOnePush(HeaderOf(header, part), reply, part != header.parts.front());
+  }
+}
+
+void SimShard::NoteOnePush(const PushHeader& header, const PushReply& reply, bool is_later_part) {
   const Identity& identity = header.identity;
   trace_.Line("shard {} push worker {}#{} sequence {} base {} batches {}+{}: {} version {} lag {}",
               Value(id_), Value(identity.worker), Value(identity.incarnation),
@@ -193,7 +212,8 @@ void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
                            header.clock,
                            header.rests,
                            header.count > 0,
-                           header.pull});
+                           header.pull,
+                           is_later_part});
 }
 
 void SimShard::NoteGradient(const PushHeader& header, Values values) {
@@ -267,11 +287,17 @@ void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {
     served.asked = call.pull->min_version;
     served.sequence = call.pull->sequence;
     if (call.pull->trains) served.trainer = call.pull->identity;
-  } else {
-    served.trainer = call.push->identity;
-    served.sequence = Next(call.push->sequence);
+    return history_.Add(served);
   }
-  history_.Add(served);
+  const auto note = [&](const PushHeader& push) {
+    served.trainer = push.identity;
+    served.sequence = Next(push.sequence);
+    history_.Add(served);
+  };
+  if (!IsComposite(*call.push)) return note(*call.push);
+  for (const PushPart& part : call.push->parts) {
+    if (part.pull) note(HeaderOf(*call.push, part));
+  }
 }
 
 void SimShard::Send(Call& call, Answer answer) {

@@ -13,9 +13,11 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
+#include "proto/coordinator.pb.h"
 #include "server/core/coordinator_orders.h"
 #include "server/core/shard_machine.h"
 #include "server/service/push_framing.h"
+#include "server/service/server_orders.h"
 #include "server/service/shard.h"
 #include "server/storage/buffer_pool.h"
 #include "tests/simulation/chance.h"
@@ -35,14 +37,11 @@ namespace slipstream {
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
-class SimShard {
+class SimShard final : private OrdersSink {
  public:
   SimShard(ShardId shard, const Scenario& scenario, bool restores, EventQueue& queue,
            Network& network, History& history, Trace& trace);
 
-  void OnOrders(const ServerOrders& orders);
-  void OnCoordinatorAsked() { shard_.OnCoordinatorAsked(); }
-  void OnCoordinatorAnswered() { shard_.OnCoordinatorAnswered(); }
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnCancel(const StreamPtr& stream);
   void OnSent(const StreamPtr& stream);
@@ -54,6 +53,11 @@ class SimShard {
   const ShardMachine& machine() const { return shard_.machine(); }
 
  private:
+  void OnOrders(const ServerOrders& orders) override;
+  void OnCoordinatorAsked() override { shard_.OnCoordinatorAsked(); }
+  void OnCoordinatorAnswered() override { shard_.OnCoordinatorAnswered(); }
+  void Describe(v1::SyncServerRequest& request) override;
+
   /// The state of one call.
   struct Call {
     StreamPtr stream;
@@ -79,6 +83,7 @@ class SimShard {
   /// waited.
   void Absorb(ShardResult result);
   void NotePush(const PushHeader& header, const PushReply& reply);
+  void NoteOnePush(const PushHeader& header, const PushReply& reply, bool is_later_part);
   void NoteGradient(const PushHeader& header, Values values);
   void OnAnswer(const Delivery& delivery);
   void StartNextJob();

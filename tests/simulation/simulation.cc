@@ -33,13 +33,16 @@ bool NobodyDied(const Scenario& scenario, const History& history) {
 }
 
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
-  // In these runs, the bits do not depend on timing.
+  // In these runs, the bits do not depend on timing. With aggregators, they depend on which pushes
+  // were combined, and so on faults.
   const std::vector<PolicyStage> stages = scenario.run.stages();
   const bool is_repeatable = std::ranges::all_of(stages, [](const PolicyStage& stage) {
     return stage.consistency.traits().order == PolicyTraits::Order::kRank;
   });
-  const bool applies = is_repeatable && scenario.joins.empty() && !scenario.may_end_early() &&
-                       simulated.findings.empty() && NobodyDied(scenario, history);
+  const bool has_tree = scenario.run.cluster.tree.fanout > 0;
+  const bool applies = is_repeatable && !has_tree && scenario.joins.empty() &&
+                       !scenario.may_end_early() && simulated.findings.empty() &&
+                       NobodyDied(scenario, history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);
   SimCluster cluster(quiet, {.luck = 1});

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "common/protocol/composite_push.h"
+
 namespace slipstream {
 
 ShardMachineDriver::ShardMachineDriver(const ShardMachine::Options& options)
@@ -33,8 +35,10 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
   EXPECT_FALSE(is_clipped && output.update.has_value() && output.update->is_drafted);
   if (admission.draft.has_value() && output.record->took_effect && !is_clipped) CheckDraft(output);
   if (output.keeps_payload) {
-    const Payload payload = {push.header.identity.worker, gradient,
-                             push.header.count * sizeof(float)};
+    const PushHeader& header = push.header;
+    const WorkerId worker =
+        IsComposite(header) ? header.parts.front().worker : header.identity.worker;
+    const Payload payload = {worker, gradient, header.count * sizeof(float)};
     EXPECT_TRUE(payloads_.emplace(facts.push, payload).second) << "a name used twice";
   }
   PushDecision decision = {.reply = output.record->reply,
@@ -45,8 +49,8 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
     waiting_.insert(call);
     decision.answer = Park{call};
   } else if (answer->weights.has_value()) {
-    decision.answer =
-        Serve{answer->weights->version, answer->weights->work, answer->weights->examples};
+    decision.answer = Serve{answer->weights->version, answer->weights->work,
+                            answer->weights->examples, answer->weights->parts};
   }
   return decision;
 }
@@ -125,6 +129,7 @@ void ShardMachineDriver::CarryAnswer(const ShardAnswer& answer) {
   if (answer.weights.has_value()) {
     EXPECT_EQ(answer.weights->version, core_.published());
     served.work = answer.weights->work;
+    served.parts = answer.weights->parts;
   }
   released_.emplace(answer.call, served);
   // A released pull is sent at once.
@@ -171,7 +176,7 @@ ShardPlan TestPlan() {
 }
 
 ShardMachine::Options TestOptions(const ConsistencySpec& consistency) {
-  return {.stages = {{.consistency = consistency, .learning_rate = 1.0}}};
+  return {.stages = {{.consistency = consistency, .learning_rate = 1.0}}, .takes_composites = true};
 }
 
 View FoundingView(uint32_t workers) {
@@ -202,6 +207,20 @@ ShardMachine::PushFacts ExchangeOf(uint32_t worker, uint64_t sequence, uint64_t 
   ShardMachine::PushFacts push = PushOf(worker, sequence, base);
   push.header.pull = true;
   return push;
+}
+
+ShardMachine::PushFacts CompositeOf(const std::vector<ShardMachine::PushFacts>& pushes,
+                                    bool weighs_examples) {
+  std::vector<const PushHeader*> headers;
+  std::vector<uint64_t> checksums;
+  for (const ShardMachine::PushFacts& push : pushes) {
+    headers.push_back(&push.header);
+    checksums.push_back(push.checksum);
+  }
+  ShardMachine::PushFacts facts = pushes.front();
+  facts.header = CompositeOf(headers, checksums, weighs_examples);
+  facts.values_received = facts.header.count;
+  return facts;
 }
 
 ShardMachine::PushFacts ExcuseOf(uint32_t worker, uint64_t sequence, uint64_t base) {

@@ -24,6 +24,7 @@ struct Serve {
   Version version{};
   std::optional<RoundWork> work;
   uint64_t examples = 0;
+  std::vector<PartAnswer> parts = {};
 };
 
 /// The call waits.
@@ -167,6 +168,11 @@ ShardMachine::PushFacts PushOf(uint32_t worker, uint64_t sequence, uint64_t base
 
 /// Returns the same push in an exchange, which asks for weights.
 ShardMachine::PushFacts ExchangeOf(uint32_t worker, uint64_t sequence, uint64_t base);
+
+/// Returns the push of an aggregator that combines these, which are pushes of different workers.
+/// `weighs_examples` has to be what the policy's rounds do.
+ShardMachine::PushFacts CompositeOf(const std::vector<ShardMachine::PushFacts>& pushes,
+                                    bool weighs_examples = false);
 
 /// Returns a push without values.
 ShardMachine::PushFacts ExcuseOf(uint32_t worker, uint64_t sequence, uint64_t base);

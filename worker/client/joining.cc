@@ -39,7 +39,9 @@ absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<
   request.set_instance((uint64_t{device()} << 32 | device()) | 1);
   const absl::StatusOr<v1::RegisterReply> reply = coordinator.Register(request);
   if (!reply.ok()) return reply.status();
-  if (!reply->has_identity() || reply->servers().empty() || reply->lease_ms() == 0) {
+  const bool has_tree = !reply->aggregators().empty();
+  if (!reply->has_identity() || reply->servers().empty() || reply->lease_ms() == 0 ||
+      (has_tree && reply->aggregators_size() != reply->servers_size())) {
     return absl::InternalError("the coordinator's answer to a registration is incomplete");
   }
   const absl::Duration lease = absl::Milliseconds(reply->lease_ms());
@@ -47,6 +49,7 @@ absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<
   return JoinedRun{FromWire(reply->identity()),
                    reply->settings(),
                    {reply->servers().begin(), reply->servers().end()},
+                   {reply->aggregators().begin(), reply->aggregators().end()},
                    lease};
 }
 

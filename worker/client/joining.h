@@ -35,6 +35,10 @@ struct JoinedRun {
 
   /// The addresses, host:port, in the order of shards.
   std::vector<std::string> servers;
+
+  /// The addresses of the aggregators of the worker's group, in the order of shards; empty if it
+  /// has none.
+  std::vector<std::string> aggregators;
   absl::Duration lease;
 };
 

@@ -10,11 +10,12 @@ namespace slipstream {
 
 NewestWeights::NewestWeights(const Identity& identity, const std::vector<std::string>& servers,
                              const ShardMap& map, const ShardOptions& options,
-                             const Sleeper& sleeper, CancelSwitch& cancel)
+                             const Sleeper& sleeper, CancelSwitch& cancel,
+                             const std::vector<std::string>& aggregators)
     : identity_(identity),
       newest_(map.shards()),
       cancel_(&cancel),
-      group_(servers, map, options, sleeper, cancel_) {
+      group_(servers, map, options, sleeper, cancel_, aggregators) {
   MutexLock lock(mutex_);
   for (const ShardId shard : group_.all()) {
     newest_[Value(shard)].values.resize(map.range(shard).size());

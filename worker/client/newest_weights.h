@@ -27,10 +27,11 @@ namespace slipstream {
 /// with the newest weights there are (Rudra-adv*, arXiv 1509.04210).
 ///
 /// Each shard has a lane, with a thread and a connection of its own. The lane asks for a version
-/// newer than its last, and the shard answers once there is one. The values come into a buffer that
-/// nobody else reads; when they are complete, it is swapped with the buffer that Take copies from.
-/// So Take waits for no transfer, and takes no values of two versions of one shard. Both buffers
-/// together are as large as two models.
+/// newer than its last, and the shard answers once there is one; or in its place the aggregator of
+/// the worker's group, which then has asked the shard for the whole group. The values come into a
+/// buffer that nobody else reads; when they are complete, it is swapped with the buffer that Take
+/// copies from. So Take waits for no transfer, and takes no values of two versions of one shard.
+/// Both buffers together are as large as two models.
 ///
 /// Not thread-safe: one owner, which calls Take and Rest.
 class NewestWeights {
@@ -46,9 +47,10 @@ class NewestWeights {
 
   /// `identity`: the worker's, by which it pulls as a member that does not train. `servers`: the
   /// addresses in the order of the map's shards. `cancel` must outlive this object.
+  /// `aggregators`: those of the worker's group, in the same order; empty if it has none.
   NewestWeights(const Identity& identity, const std::vector<std::string>& servers,
                 const ShardMap& map, const ShardOptions& options, const Sleeper& sleeper,
-                CancelSwitch& cancel);
+                CancelSwitch& cancel, const std::vector<std::string>& aggregators = {});
 
   /// Ends the pulls under way.
   ~NewestWeights();

@@ -37,6 +37,7 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& settings,
   const AlgorithmRow& algorithm = RowOf(settings.worker.algorithm);
   return {.identity = joined.identity,
           .servers = joined.servers,
+          .aggregators = joined.aggregators,
           .map = map,
           .in_step = first.in_step,
           .releases_unused = first.waits_for_members,
@@ -70,11 +71,11 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
              .releases_unused = options.releases_unused}),
       has_landed_(options.map.shards()),
       replies_(options.map.shards()),
-      group_(options.servers, options.map, options.shards, sleeper, cancel) {
+      group_(options.servers, options.map, options.shards, sleeper, cancel, options.aggregators) {
   if (options.has_free_lanes) {
     PS_CHECK(options.pushes_per_fetch == kNeverFetches);
     newest_ = std::make_unique<NewestWeights>(options.identity, options.servers, options.map,
-                                              options.shards, sleeper, cancel);
+                                              options.shards, sleeper, cancel, options.aggregators);
   }
   for (const Slot& slot : slots_) {
     PS_CHECK(slot.weights.size() == options.map.parameters());

@@ -56,6 +56,10 @@ class ParameterClient final : public GradientClient {
 
     /// The addresses, host:port, in the order of shards.
     std::vector<std::string> servers;
+
+    /// The addresses of the worker's aggregators (cluster.tree), in the order of shards; empty if
+    /// there are none.
+    std::vector<std::string> aggregators = {};
     ShardMap map;
 
     /// Set if the consistency policy closes rounds of all members; shard 0 then names their

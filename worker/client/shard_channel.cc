@@ -81,6 +81,7 @@ absl::StatusOr<std::string> ShardChannel::AskForSocket() {
   RawCall call(tcp_, kGetTransports, &cancel_, deadline);
   v1::GetTransportsRequest request;
   if (options_.identity.run != 0) *request.mutable_identity() = ToWire(options_.identity);
+  if (options_.server.has_value()) request.set_server(*options_.server);
   grpc::ByteBuffer message;
   const bool is_answered =
       call.Write(ToBytes(request), RawCall::Next::kReads, deadline) && call.Read(message, deadline);

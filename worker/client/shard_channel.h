@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -37,6 +38,10 @@ class ShardChannel {
     /// The member that calls; the default if a reader who is none does. A shard closes connections
     /// on which nobody says who calls, or pulls.
     Identity identity;
+
+    /// Set by an aggregator (cluster.tree), whose number among the servers this is; `identity` then
+    /// has the run and nothing else.
+    std::optional<uint32_t> server;
 
     /// The credentials by which this process identifies itself over TCP.
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();

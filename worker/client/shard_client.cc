@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -49,6 +50,7 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
   // Values in shared memory are never encoded.
   PS_CHECK(options.arena == nullptr || (options.push_encoding == Encoding::kFp32 &&
                                         options.weights_encoding == Encoding::kFp32));
+  if (!place_.aggregator.empty()) aggregator_.emplace(place_.aggregator, options_, cancel);
 }
 
 Retries ShardClient::NewRetries() {
@@ -67,8 +69,8 @@ WeightsArrival ShardClient::ArrivalOf(std::span<float> weights, WeightsListener*
   return WeightsArrival(own, place_.range.begin, listener);
 }
 
-absl::Status ShardClient::NoAnswer(RawCall& call, Retries& retries) {
-  const absl::Status status = channel_.Failure(call, options_.WriteDeadline());
+absl::Status ShardClient::NoAnswer(ShardChannel& channel, RawCall& call, Retries& retries) {
+  const absl::Status status = channel.Failure(call, options_.WriteDeadline());
   if (absl::IsDeadlineExceeded(status)) retries.OnReached();
   return status;
 }
@@ -107,7 +109,7 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
   } while (offset < values.size());
   call.WritesDone(options_.WriteDeadline());
   grpc::ByteBuffer reply;  // Has no fields: it only confirms.
-  if (!call.Read(reply, options_.AnswerDeadline())) return NoAnswer(call, retries);
+  if (!call.Read(reply, options_.AnswerDeadline())) return NoAnswer(channel_, call, retries);
   return call.Finish(options_.AnswerDeadline());
 }
 
@@ -118,29 +120,47 @@ absl::StatusOr<ShardClient::Pulled> ShardClient::Pull(
   if (request.trains) request.weights_encoding = options_.weights_encoding;
   Retries retries = NewRetries();
   Pulled pulled;
-  const absl::Status status =
-      retries.Persist([&] { return Ask(request, weights, pulled, on_header, retries); });
-  if (!status.ok()) return Final(status);
+  if (!AskAggregator(request, weights, pulled, on_header, retries)) {
+    const absl::Status status = retries.Persist(
+        [&] { return Ask(channel_, request, weights, pulled, on_header, retries); });
+    if (!status.ok()) return Final(status);
+  }
   weights.Finish();
   pulled.header = *weights.header();
   return pulled;
 }
 
-absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
+bool ShardClient::AskAggregator(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
+                                const std::function<void(const WeightsHeader&)>& on_header,
+                                Retries& retries) {
+  const bool may_ask = aggregator_.has_value() && !request.trains && aggregator_->IsUsable();
+  if (!may_ask) return false;
+  const absl::Status status =
+      Ask(aggregator_->channel(), request, weights, pulled, on_header, retries);
+  if (status.ok()) {
+    aggregator_->OnAnswer();
+  } else if (!is_stopped()) {
+    aggregator_->OnFailure(status);
+  }
+  return status.ok();
+}
+
+absl::Status ShardClient::Ask(ShardChannel& channel, const PullRequest& request,
+                              WeightsArrival& weights, Pulled& pulled,
                               const std::function<void(const WeightsHeader&)>& on_header,
                               Retries& retries) {
   weights.StartTry();
   const absl::StatusOr<std::unique_ptr<RawCall>> started =
-      channel_.Start(kPull, options_.WriteDeadline());
+      channel.Start(kPull, options_.WriteDeadline());
   if (!started.ok()) return started.status();
   RawCall& call = **started;
   const grpc::ByteBuffer question = ToBytes(ToWire(request));
   if (!call.Write(question, RawCall::Next::kReads, options_.WriteDeadline()))
-    return channel_.Failure(call, options_.WriteDeadline());
+    return channel.Failure(call, options_.WriteDeadline());
   call.WritesDone(options_.WriteDeadline());
   while (!weights.is_complete()) {
     grpc::ByteBuffer message;
-    if (!call.Read(message, options_.AnswerDeadline())) return NoAnswer(call, retries);
+    if (!call.Read(message, options_.AnswerDeadline())) return NoAnswer(channel, call, retries);
     const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
     // This is the peer's fault: no setting on this side can fix it.
     if (!chunk.ok()) {
@@ -163,12 +183,24 @@ absl::Status ShardClient::Ask(const PullRequest& request, WeightsArrival& weight
 absl::Status ShardClient::AwaitReturn() {
   constexpr absl::Duration kSlice = absl::Milliseconds(1);
   const absl::Time deadline = SteadyNow() + kReturnTimeout;
-  while (!loan_.AwaitReturn(stream_.is_open() ? absl::ZeroDuration() : kSlice)) {
+  const std::array<ExchangeStream*, 2> streams = {aggregator_ ? &aggregator_->stream() : nullptr,
+                                                  &stream_};
+  const auto is_open = [](const ExchangeStream* stream) {
+    return stream != nullptr && stream->is_open();
+  };
+  const bool polls = std::ranges::any_of(streams, is_open);
+  bool is_back = loan_.AwaitReturn(polls ? absl::ZeroDuration() : kSlice);
+  while (!is_back) {
     if (SteadyNow() > deadline) {
       return absl::DeadlineExceededError(name_ + ": the connection still holds what was sent");
     }
+    if (!polls) is_back = loan_.AwaitReturn(kSlice);
     // The transport may need a thread to release the bytes, and this is the only one.
-    if (stream_.is_open()) stream_.Poll(kSlice);
+    for (ExchangeStream* const stream : streams) {
+      if (is_back || !is_open(stream)) continue;
+      stream->Poll(kSlice);
+      is_back = loan_.AwaitReturn(absl::ZeroDuration());
+    }
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
+#include "worker/client/aggregator_link.h"
 #include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/exchange_stream.h"
@@ -24,8 +25,8 @@
 
 namespace slipstream {
 
-/// A worker's client of one shard, over a connection of its own (shard_channel.h). Pushes are made
-/// by ShardExchange.
+/// A worker's client of one shard, over a connection of its own (shard_channel.h), and of the
+/// aggregator before that shard, if there is one. Pushes are made by ShardExchange.
 ///
 /// A call is repeated until its answer is final or the shard has been unreachable for too long.
 /// Values to be sent are borrowed from the caller's arena, and received weights are written
@@ -39,6 +40,9 @@ class ShardClient {
     ShardId shard{0};
     std::string address;  // host:port
     ParameterRange range;
+
+    /// The address of the aggregator of the worker's group; empty if there is none.
+    std::string aggregator = {};
   };
 
   /// `cancel` must outlive the client.
@@ -62,6 +66,9 @@ class ShardClient {
   /// Pulls the requested weights into `weights`. `on_header`, if it is set, is called with the
   /// header as soon as that comes, before the values; again if the call had to be repeated.
   /// OUT_OF_RANGE (LAGGED) if the weights are not kept (any longer).
+  ///
+  /// If there is an aggregator, a pull that does not train goes there. If that fails, the same pull
+  /// goes to the shard.
   absl::StatusOr<Pulled> Pull(PullRequest request, WeightsArrival weights,
                               const std::function<void(const WeightsHeader&)>& on_header = {});
 
@@ -80,6 +87,9 @@ class ShardClient {
 
   const ShardOptions& options() const { return options_; }
   ExchangeStream& stream() { return stream_; }
+
+  /// Null if there is no aggregator.
+  AggregatorLink* aggregator() { return aggregator_ ? &*aggregator_ : nullptr; }
 
   /// Returns a new counter for the tries of one call.
   Retries NewRetries();
@@ -102,11 +112,16 @@ class ShardClient {
   // These make one try.
   absl::Status Send(const InitializeHeader& header, std::span<const float> values,
                     Retries& retries);
-  absl::Status Ask(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
-                   const std::function<void(const WeightsHeader&)>& on_header, Retries& retries);
+  absl::Status Ask(ShardChannel& channel, const PullRequest& request, WeightsArrival& weights,
+                   Pulled& pulled, const std::function<void(const WeightsHeader&)>& on_header,
+                   Retries& retries);
 
-  /// Returns why `call` ended without an answer; never OK.
-  absl::Status NoAnswer(RawCall& call, Retries& retries);
+  /// Returns whether the aggregator has answered; false, too, if it was not to be asked.
+  bool AskAggregator(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
+                     const std::function<void(const WeightsHeader&)>& on_header, Retries& retries);
+
+  /// Returns why `call`, over `channel`, ended without an answer; never OK.
+  absl::Status NoAnswer(ShardChannel& channel, RawCall& call, Retries& retries);
 
   // Constant after construction.
   const Place place_;
@@ -117,6 +132,7 @@ class ShardClient {
   CancelSwitch& cancel_;
   ShardChannel channel_;
   ExchangeStream stream_;
+  std::optional<AggregatorLink> aggregator_;
   ArenaLoan loan_;
 };
 

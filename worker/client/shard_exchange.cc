@@ -8,6 +8,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/duration_text.h"
+#include "common/protocol/composite_push.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
@@ -22,14 +23,15 @@ ShardExchange::ShardExchange(ShardClient& shard, const ShardPush& push, WeightsA
       push_(push),
       weights_(std::move(weights)),
       retries_(shard.NewRetries()),
-      overload_end_(shard.options().retry.now() + shard.options().overload_timeout) {
+      overload_end_(shard.options().retry.now() + shard.options().overload_timeout),
+      stream_(&shard.stream()) {
   push_.header.count = push_.values.size();
   push_.header.chunk_bytes = static_cast<uint32_t>(shard.options().chunk_bytes);
   push_.header.weights_encoding = shard.options().weights_encoding;
 }
 
 ShardExchange::~ShardExchange() {
-  if (!is_over_) shard_.stream().Close();
+  if (!is_over_) stream_->Close();
 }
 
 absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
@@ -40,7 +42,18 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
   }
   for (;;) {
     absl::StatusOr<ExchangeAnswer> answer = Try();
-    const bool is_busy = answer.ok() && Judge(answer->push.outcome) == PushVerdict::kSendAgain;
+    if (answer.ok() && is_for_aggregator() && IsRefusal(answer->push.outcome)) {
+      shard_.aggregator()->OnRefusal(answer->push);
+      is_for_shard_ = true;
+      NoteEnd();
+      continue;
+    }
+    const bool is_not_combined = answer.ok() && answer->push.outcome == PushOutcome::kNotCombined;
+    if (is_not_combined && !IsComposite(push_.header)) {
+      return shard_.Final(absl::InternalError("answer: NOT_COMBINED to the push of one worker"));
+    }
+    const bool is_busy =
+        answer.ok() && !is_not_combined && Judge(answer->push.outcome) == PushVerdict::kSendAgain;
     if (answer.ok() && !is_busy) {
       is_answered_ = true;
       return *std::move(answer);
@@ -51,9 +64,14 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
 }
 
 absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
-  shard_.stream().Close();  // The next try starts on a new stream.
+  stream_->Close();  // The next try starts on a new stream.
   weights_begin_.reset();
   times_.end = absl::Now();
+  if (is_for_aggregator() && !is_given_up() && !shard_.is_stopped()) {
+    shard_.aggregator()->OnFailure(failure);
+    is_for_shard_ = true;
+    return absl::OkStatus();
+  }
   return IsTransient(failure) ? retries_.Await(failure) : shard_.Final(failure);
 }
 
@@ -67,14 +85,29 @@ absl::Status ShardExchange::AwaitMemory(const PushReply& reply) {
   return retries_.AwaitFor(absl::Milliseconds(std::max(1u, reply.retry_after_ms)));
 }
 
+void ShardExchange::ChooseStream() {
+  stream_ = &shard_.stream();
+  AggregatorLink* const aggregator = shard_.aggregator();
+  if (aggregator == nullptr) return;
+  if (push_.values.empty()) {
+    aggregator->stream().Close();
+  } else if (!is_for_shard_ && aggregator->IsUsable()) {
+    stream_ = &aggregator->stream();
+  }
+}
+
 absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   // The step was aborted, so its answer is no longer needed: do not wait for an unreachable shard.
   if (is_given_up()) return GivenUp();
+  ChooseStream();
   retries_.Begin();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
   weights_.StartTry();
   if (absl::Status written = WritePush(); !written.ok()) return written;
   absl::StatusOr<ExchangeAnswer> answer = ReadAnswer();
+  if (answer.ok() && is_for_aggregator() && !IsRefusal(answer->push.outcome)) {
+    shard_.aggregator()->OnAnswer();
+  }
   if (answer.ok() && push_.encoder != nullptr) {
     push_.encoder->OnOutcome(answer->push, push_.feed == nullptr ? 1 : push_.feed->seal().clip);
   }
@@ -95,22 +128,22 @@ absl::Status ShardExchange::WritePush() {
     // Open the stream only now: once a stream is open, the shard waits only for a limited time
     // until the caller identifies itself.
     if (is_first) {
-      if (absl::Status opened = shard_.stream().Open(); !opened.ok()) return opened;
+      if (absl::Status opened = stream_->Open(); !opened.ok()) return opened;
     }
     const absl::Time begun = absl::Now();
     if (is_first) times_.push_begin = begun;
-    if (is_first && end > 0 && shard_.stream().is_unannounced()) {
+    if (is_first && end > 0 && stream_->is_unannounced()) {
       // Send the header first: over a slow link, values take longer than the shard waits for a
       // caller to identify itself.
       const grpc::ByteBuffer header = EncodePushChunk(push_.header, end, LentValues{});
-      if (absl::Status sent = shard_.stream().Send(header, RawCall::Next::kWrites); !sent.ok()) {
+      if (absl::Status sent = stream_->Send(header, RawCall::Next::kWrites); !sent.ok()) {
         return sent;
       }
       is_first = false;
     }
     const absl::StatusOr<grpc::ByteBuffer> message = PushMessage(begin, end, is_first);
     if (!message.ok()) return message.status();
-    const absl::Status sent = shard_.stream().Send(*message, AfterChunk(begin));
+    const absl::Status sent = stream_->Send(*message, AfterChunk(begin));
     if (!sent.ok()) return sent;
     times_.push_end = absl::Now();
     times_.busy += times_.push_end - begun;
@@ -132,7 +165,7 @@ absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t
     encoded.owner = shard_.loan().Lend(std::move(encoded.owner));
     return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding(), seal);
   }
-  const absl::StatusOr<std::optional<SharedValues>> placed = shard_.stream().Place(values);
+  const absl::StatusOr<std::optional<SharedValues>> placed = stream_->Place(values);
   if (!placed.ok()) return placed.status();
   if (placed->has_value()) return EncodePushChunk(header, begin, **placed, seal);
   LentValues lent = {values, shard_.loan().Lend()};
@@ -149,7 +182,7 @@ RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
 }
 
 absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
-  absl::StatusOr<ExchangeChunk> chunk = shard_.stream().Receive();
+  absl::StatusOr<ExchangeChunk> chunk = stream_->Receive();
   // The shard is reachable; it may be waiting for other workers.
   if (absl::IsDeadlineExceeded(chunk.status())) retries_.OnReached();
   if (chunk.ok() && chunk->push.has_value() != is_first) {
@@ -175,7 +208,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::ReadAnswer() {
 absl::Status ShardExchange::TakeWeights() {
   std::optional<ExchangeChunk> chunk = std::exchange(weights_begin_, std::nullopt);
   while (chunk.has_value()) {
-    const absl::Status taken = shard_.stream().Take(*chunk, weights_);
+    const absl::Status taken = stream_->Take(*chunk, weights_);
     if (!taken.ok() || weights_.is_complete()) return taken;
     chunk.reset();  // The next message reuses this memory while it is in the cache.
     absl::StatusOr<ExchangeChunk> next = Receive(/*is_first=*/false);

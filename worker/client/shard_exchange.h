@@ -65,6 +65,10 @@ struct LaneTimes {
 /// again after a broken stream or RETRY_LATER. If an exchange is dropped before it is over, it ends
 /// the stream, so that an incomplete push does not count.
 ///
+/// If the shard has an aggregator, a push with values goes there. If the aggregator refuses it, for
+/// whatever reason, or fails, the same push goes to the shard. A push without values goes to the
+/// shard, and ends the stream to the aggregator, which then does not wait for this worker.
+///
 /// Not thread-safe: one owner, the shard's lane.
 class ShardExchange {
  public:
@@ -74,15 +78,19 @@ class ShardExchange {
   ShardExchange(const ShardExchange&) = delete;
   ShardExchange& operator=(const ShardExchange&) = delete;
 
-  /// Returns the next answer to the push (never RETRY_LATER), before any of its weights are
-  /// written. The call after that writes the weights and returns nothing once all are in place and
-  /// gRPC holds no part of the gradient. If the try fails while weights arrive, that call returns
-  /// another answer instead. ABORTED if the feed was aborted.
+  /// Returns the next answer to the push (never RETRY_LATER; NOT_COMBINED only to a push with
+  /// parts), before any of its weights are written. The call after that writes the weights and
+  /// returns nothing once all are in place and gRPC holds no part of the gradient. If the try fails
+  /// while weights arrive, that call returns another answer instead. ABORTED if the feed was
+  /// aborted.
   absl::StatusOr<std::optional<ExchangeAnswer>> Next();
 
   const LaneTimes& times() const { return times_; }
 
  private:
+  /// Chooses whom the next try is for.
+  void ChooseStream();
+
   /// Makes one try, up to its answer.
   absl::StatusOr<ExchangeAnswer> Try();
   absl::Status WritePush();
@@ -105,6 +113,7 @@ class ShardExchange {
   absl::Status AwaitNextTry(const absl::Status& failure);
   absl::Status AwaitMemory(const PushReply& reply);
 
+  bool is_for_aggregator() const { return stream_ != &shard_.stream(); }
   bool is_given_up() const { return push_.feed != nullptr && push_.feed->is_aborted(); }
 
   ShardClient& shard_;
@@ -113,6 +122,8 @@ class ShardExchange {
   Retries retries_;
   const absl::Time overload_end_;  // By the clock of the retry options.
   LaneTimes times_;
+  ExchangeStream* stream_;                      // The present try's.
+  bool is_for_shard_ = false;                   // The aggregator has not taken this push.
   bool is_answered_ = false;                    // The owner has the answer of this try.
   std::optional<ExchangeChunk> weights_begin_;  // The first message with weights of that answer.
   bool is_over_ = false;

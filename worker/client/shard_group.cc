@@ -8,14 +8,20 @@
 namespace slipstream {
 
 ShardGroup::ShardGroup(const std::vector<std::string>& servers, const ShardMap& map,
-                       const ShardOptions& options, const Sleeper& sleeper, CancelSwitch& cancel)
+                       const ShardOptions& options, const Sleeper& sleeper, CancelSwitch& cancel,
+                       const std::vector<std::string>& aggregators)
     : map_(map), cancel_(cancel), lanes_(map.shards()) {
   PS_CHECK(servers.size() == map.shards());
+  PS_CHECK(aggregators.empty() || aggregators.size() == servers.size());
   for (uint32_t i = 0; i < map.shards(); ++i) {
     const ShardId shard{i};
     all_.push_back(shard);
     clients_.push_back(std::make_unique<ShardClient>(
-        ShardClient::Place{shard, servers[i], map.range(shard)}, options, sleeper, cancel));
+        ShardClient::Place{.shard = shard,
+                           .address = servers[i],
+                           .range = map.range(shard),
+                           .aggregator = aggregators.empty() ? std::string() : aggregators[i]},
+        options, sleeper, cancel));
   }
 }
 

@@ -27,9 +27,11 @@ class ShardGroup {
   /// The work that a lane does with its shard.
   using Work = std::function<absl::Status(ShardClient&)>;
 
-  /// `servers`: the addresses in the order of the map's shards. `cancel` must outlive the group.
+  /// `servers`: the addresses in the order of the map's shards. `aggregators`: those of the
+  /// worker's group, in the same order; empty if it has none. `cancel` must outlive the group.
   ShardGroup(const std::vector<std::string>& servers, const ShardMap& map,
-             const ShardOptions& options, const Sleeper& sleeper, CancelSwitch& cancel);
+             const ShardOptions& options, const Sleeper& sleeper, CancelSwitch& cancel,
+             const std::vector<std::string>& aggregators = {});
 
   /// Calls `work` for each of `shards` in parallel. A failure cancels the calls of the others; the
   /// first failure is returned.

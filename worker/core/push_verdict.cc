@@ -31,6 +31,7 @@ PushVerdict Judge(PushOutcome outcome) {
     case PushOutcome::kRetryLater:
     // Another peer may have been told of this incarnation before the shard was.
     case PushOutcome::kUnknownMember:
+    case PushOutcome::kNotCombined:
       return PushVerdict::kSendAgain;
     case PushOutcome::kFutureVersion:
     case PushOutcome::kTooStale:

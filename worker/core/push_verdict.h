@@ -11,7 +11,8 @@ namespace slipstream {
 enum class PushVerdict {
   /// The push is done, and its sequence is used up. (Also if it came too late for its round.)
   kTaken,
-  /// The shard is busy: send the same push again, after the wait that it names.
+  /// The push had no effect, and the same push has to be sent again: to a busy shard after the wait
+  /// that it names, and after NOT_COMBINED at once, to the shard itself.
   kSendAgain,
   /// The push had no effect, and would have none if repeated: pull newer weights and continue from
   /// them. The sequence is free.

@@ -53,6 +53,14 @@ TEST(RunChangeReaderTest, ReadsARateAndLeavesTheRest) {
   EXPECT_EQ(change->settings, expected);
 }
 
+TEST(RunChangeReaderTest, ATreeStaysWithThePoliciesThatGoWithIt) {
+  RunSpec run = FourWorkers();
+  run.cluster.tree.fanout = 2;
+  EXPECT_TRUE(ReadRunChange(run, {"consistency.policy=async"}).ok());
+  EXPECT_THAT(WhyNot(run, {"consistency.policy=ssp"}),
+              HasSubstr("cluster.tree needs consistency.policy hardsync, softsync or async"));
+}
+
 TEST(RunChangeReaderTest, SaysWhatIsWrongAsForRunYaml) {
   EXPECT_THAT(WhyNot(FourWorkers(), {"consistency.policy=softsink"}), HasSubstr("softsync"));
   EXPECT_THAT(WhyNot(FourWorkers(), {"consistency.policy=softsync", "consistency.n=9"}),

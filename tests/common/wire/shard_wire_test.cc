@@ -58,6 +58,23 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   PushHeader publication = SomePush();
   publication.kind = PushKind::kValues;
   publication.label = 42;
+  PushHeader composite = SomePush();
+  composite.sequence = Sequence{};
+  composite.weighs_examples = true;
+  composite.parts = {{.worker = WorkerId{3},
+                      .incarnation = Incarnation{4},
+                      .sequence = Sequence{5},
+                      .slot = 1,
+                      .clock = WorkerClock{6},
+                      .examples = 7,
+                      .batches = {{8, 9}},
+                      .rests = true,
+                      .pull = true,
+                      .loss = 0.5f,
+                      .checksum = 10},
+                     {.worker = WorkerId{11}, .sequence = Sequence{12}}};
+  WeightsHeader combined = plain;
+  combined.parts = {{work, WorkerClock{5}}, {std::nullopt, WorkerClock{6}}};
   PullRequest exact = reader;
   exact.exact = Stamp{.publisher = Incarnation{3}, .number = 7};
   exact.wants_seal = true;
@@ -66,6 +83,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   published.label = 42;
 
   EXPECT_EQ(FromWire(ToWire(publication)).value(), publication);
+  EXPECT_EQ(FromWire(ToWire(composite)).value(), composite);
   EXPECT_EQ(FromWire(ToWire(exact)).value(), exact);
   EXPECT_EQ(FromWire(ToWire(published)).value(), published);
   EXPECT_EQ(FromWire(ToWire(kIdentity)), kIdentity);
@@ -77,6 +95,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   EXPECT_EQ(FromWire(ToWire(work)).value(), work);
   EXPECT_EQ(FromWire(ToWire(weights)).value(), weights);
   EXPECT_EQ(FromWire(ToWire(plain)).value(), plain);
+  EXPECT_EQ(FromWire(ToWire(combined)).value(), combined);
   EXPECT_EQ(FromWire(ToWire(initialize)).value(), initialize);
 }
 
@@ -88,7 +107,7 @@ TEST(ShardWireTest, OutcomesHaveTheWiresNumbersAndNames) {
     EXPECT_EQ(Name(static_cast<PushOutcome>(number)),
               v1::PushOutcome_Name(static_cast<v1::PushOutcome>(number)));
   }
-  EXPECT_EQ(outcomes, 17);
+  EXPECT_EQ(outcomes, 18);
 }
 
 /// Expects that `wire` is refused with an error that names `field`.
@@ -111,6 +130,14 @@ TEST(ShardWireTest, RefusesAPushHeaderThatBreaksTheContract) {
   expect_refused("header.sequence", [](v1::PushHeader& wire) { wire.set_sequence(0); });
   expect_refused("header.count",
                  [](v1::PushHeader& wire) { wire.set_count(TensorLayout::kParametersMax + 1); });
+  expect_refused("header.parts: 65, more than 64", [](v1::PushHeader& wire) {
+    while (wire.parts_size() < 65) wire.add_parts()->set_sequence(1);
+  });
+  expect_refused("header.parts.sequence", [](v1::PushHeader& wire) { wire.add_parts(); });
+  expect_refused("header.parts.batches.count", [](v1::PushHeader& wire) {
+    wire.add_parts()->set_sequence(1);
+    wire.mutable_parts(0)->add_batches();
+  });
   expect_refused("header.kind",
                  [](v1::PushHeader& wire) { wire.set_kind(static_cast<v1::PushKind>(9)); });
   expect_refused("header.batches.count",
@@ -151,7 +178,7 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   ExpectRefused(pull, "weights_encoding: weights do not travel as onebit");
 
   v1::PushReply reply = ToWire(PushReply{});
-  for (const int number : {0, 5, 15, 29, -1}) {
+  for (const int number : {0, 5, 15, 30, -1}) {
     reply.set_outcome(static_cast<v1::PushOutcome>(number));
     ExpectRefused(reply, "push.outcome");
   }

@@ -65,6 +65,15 @@ class CertsTest(unittest.TestCase):
         self.assertEqual(self.show()["server-0.crt"]["hosts"],
                          "ps-0 10.0.0.5 localhost 127.0.0.1 ::1")
 
+    def test_aggregators_have_numbers_after_those_of_the_servers(self):
+        self.psctl("certs", "init", self.certs, "--run", "mnist", "--hosts", "ps-0,ps-1",
+                   "--aggregator-hosts", "rack-0,rack-1+10.0.0.5")
+        found = self.show()
+        self.assertEqual([file for file in found if file.startswith("server")],
+                         [f"server-{number}.crt" for number in range(6)])
+        self.assertEqual(found["server-3.crt"]["hosts"], "rack-0 localhost 127.0.0.1 ::1")
+        self.assertEqual(found["server-4.crt"]["hosts"], "rack-1 10.0.0.5 localhost 127.0.0.1 ::1")
+
     def test_init_says_what_is_missing_or_wrong(self):
         for arguments, words in (
                 ([], "--run has to be the run's name"),
@@ -73,6 +82,8 @@ class CertsTest(unittest.TestCase):
                 (["--run", "mnist", "--hosts", "ps 0"], "'ps 0' in --hosts is no host"),
                 (["--run", "mnist", "--hosts", "0.0.0.0"], "'0.0.0.0' in --hosts is no host"),
                 (["--run", "mnist", "--hosts", "ps-0:7070"], "is no host"),
+                (["--run", "mnist", "--hosts", "ps-0", "--aggregator-hosts", "rack 0"],
+                 "'rack 0' in --aggregator-hosts is no host"),
                 (["--run", "mnist", "--hosts", "ps-0", "--days", "0"], "must be a whole number in [1, 3650]"),
                 (["--run", "mnist", "--hosts", "ps-0", "--workers", "99999999"], "at most")):
             with self.subTest(arguments):

@@ -21,6 +21,24 @@ ProcessEnd Told(ProcessEnd end) {
   return end;
 }
 
+TEST(RootCauseTest, AnAggregatorExplainsAFailureOnlyIfNothingElseDoes) {
+  const ProcessEnd lost = Killed(Role::kAggregator, 1, SIGKILL);
+  EXPECT_EQ(MeaningOf(lost), EndMeaning::kLostAggregator);
+  EXPECT_EQ(MeaningOf(Exit(Role::kAggregator, 1, 78)), EndMeaning::kLostAggregator);
+  EXPECT_EQ(MeaningOf(Told(Exit(Role::kAggregator, 1, 69))), EndMeaning::kHarmless);
+  const std::vector<ProcessEnd> ends = {lost, Killed(Role::kWorker, 0, SIGKILL)};
+  EXPECT_EQ(FindRootCause(ends), &ends[1]);
+  EXPECT_EQ(FindRootCause({ends.data(), 1}), &ends[0]);
+}
+
+TEST(RootCauseTest, IsTheAggregatorThatCouldNotStart) {
+  const std::vector<ProcessEnd> ends = {Exit(Role::kWorker, 0, 1), Exit(Role::kAggregator, 1, 78)};
+
+  EXPECT_EQ(FindRootCause(ends), &ends[1]);
+  EXPECT_TRUE(ExplainsItself(ends[1]));
+  EXPECT_FALSE(ExplainsItself(Exit(Role::kAggregator, 1, 69))) << "its server may have ended first";
+}
+
 TEST(RootCauseTest, AServerThatLostItsPushLogHasFailedNoRun) {
   const std::vector<ProcessEnd> ends = {Told(Exit(Role::kServer, 0, 74)),
                                         Told(Exit(Role::kServer, 1, 143))};

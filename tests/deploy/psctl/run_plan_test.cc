@@ -34,6 +34,19 @@ TEST(RunPlanTest, SaysWhatSoftsyncReallyIsWhereNDoesNotDivideTheWorkers) {
   EXPECT_DOUBLE_EQ(plan->expected_staleness, 29.0 / 7);
 }
 
+TEST(RunPlanTest, InATreeGroupsAndTheirPushesMakeTheStaleness) {
+  RunSpec spec = Spec();
+  spec.cluster.workers = 8;
+  spec.cluster.tree.fanout = 2;
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_DOUBLE_EQ(plan->expected_staleness, 3.0 / 4);
+  EXPECT_THAT(PlanText(spec, *plan), HasSubstr("8 (4 before each server)"));
+  EXPECT_EQ(PlanJson(spec, *plan)["aggregators"], 8);
+}
+
 TEST(RunPlanTest, ExpectsTheStalenessOfAllGradientsUnderWay) {
   RunSpec spec = Spec();
   spec.consistency.parameters["n"] = 15;

@@ -40,6 +40,8 @@ TEST_P(RunVerdictTest, FollowsFromTheFacts) {
 const ProcessEnd kKilledWorker = {.name = {Role::kWorker, 1}, .signal = SIGKILL};
 const ProcessEnd kFencedWorker = {.name = {Role::kWorker, 0}, .exit_code = 75};
 const ProcessEnd kFailedWorker = {.name = {Role::kWorker, 1}, .exit_code = 1};
+const ProcessEnd kLostAggregator = {.name = {.role = Role::kAggregator, .number = 0, .group = 1},
+                                    .exit_code = 75};
 const ProcessEnd kDoneWorker = {.name = {Role::kWorker, 1}, .exit_code = 0};
 
 INSTANTIATE_TEST_SUITE_P(
@@ -62,6 +64,14 @@ INSTANTIATE_TEST_SUITE_P(
             Facts(v1::INITIALIZING, 1, 1),
             {kFencedWorker},
             Verdict::kProcessFailed},
+        Row{"AnAggregatorIsNeededToBegin",
+            Facts(v1::WAITING_FOR_SERVERS, 1),
+            {kLostAggregator},
+            Verdict::kProcessFailed},
+        Row{"ALostAggregatorIsTolerated",
+            Facts(v1::INITIALIZING, 1),
+            {kLostAggregator},
+            Verdict::kGoOn},
         Row{"TheCoordinatorMayNoticeFirst", Facts(v1::TRAINING, 9, 0, 2), {}, Verdict::kGoOn},
         Row{"NobodyIsLeft", Facts(v1::TRAINING, 9, 0, 4), {kKilledWorker}, Verdict::kWorkersGone},
         Row{"AFencedWorkerIsTolerated", Facts(v1::TRAINING, 1), {kFencedWorker}, Verdict::kGoOn},

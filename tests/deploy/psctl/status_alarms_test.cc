@@ -68,6 +68,21 @@ TEST(StatusAlarmsTest, NamesWorkersThatAreWaitedFor) {
   EXPECT_EQ(MissingText(status), "waiting for a worker to come back: all are gone, fails now");
 }
 
+TEST(StatusAlarmsTest, NamesAggregatorsThatAreWaitedFor) {
+  v1::RunStatus status;
+  status.set_phase(v1::WAITING_FOR_SERVERS);
+  status.mutable_missing()->set_fails_in_seconds(59);
+  status.mutable_missing()->add_aggregators()->set_group(1);
+  EXPECT_EQ(MissingText(status), "waiting for aggregator 1.0, fails in 59.0 s");
+
+  v1::MissingMembers::Aggregator& other = *status.mutable_missing()->add_aggregators();
+  other.set_group(1);
+  other.set_shard(1);
+  status.set_phase(v1::INITIALIZING);
+  EXPECT_EQ(MissingText(status),
+            "waiting for aggregators 1.0 and 1.1 to learn the run's members, fails in 59.0 s");
+}
+
 TEST(StatusAlarmsTest, SaysOnceWhyWorkersAreDead) {
   v1::RunStatus status = ExampleStatus();
   for (v1::WorkerStatus& worker : *status.mutable_workers()) {

@@ -14,6 +14,7 @@
 namespace slipstream {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -152,6 +153,24 @@ TEST(StatusViewTest, MarksAServerThatIsSilent) {
 
   EXPECT_THAT(text, HasSubstr(" 200 ms ago\n"));
   EXPECT_THAT(text, HasSubstr(" 21.3 s ago <-- SILENT\n"));
+}
+
+TEST(StatusViewTest, ShowsALinePerAggregator) {
+  v1::RunStatus status = ExampleStatus();
+  v1::AggregatorStatus& waiting = *status.add_aggregators();
+  waiting.set_address("rack-0:7171");
+  waiting.set_parts(41);
+  waiting.set_composites(20);
+  waiting.set_sent_back(3);
+  waiting.add_waiting_for(1);
+  waiting.set_waiting_seconds(0.02);
+  v1::AggregatorStatus& absent = *status.add_aggregators();
+  absent.set_group(1);
+
+  const std::string text = StatusText(status);
+
+  EXPECT_THAT(text, ContainsRegex("0 +0 +rack-0:7171 +41 +20 +3 +1 for 20.0 ms +0 s ago\n"));
+  EXPECT_THAT(text, ContainsRegex("1 +0 +- +0 +0 +0 +- +never\n"));
 }
 
 TEST(StatusViewTest, ShowsNoLossOfAWorkerThatHasNotReported) {

@@ -159,8 +159,8 @@ TEST(RoundTest, OneGradientAloneWeighsTheSameWheneverItIsFolded) {
 
 TEST(RoundTest, TellsTheBasesAndExamplesOfItsGradients) {
   Round round = NewRound(kAnyOrder);
-  round.Add({PushId{1}, WorkerId{4}, Version{9}, 32});
-  round.Add({PushId{2}, WorkerId{4}, Version{6}, 5});
+  round.Add({.push = PushId{1}, .worker = WorkerId{4}, .base = Version{9}, .examples = 32});
+  round.Add({.push = PushId{2}, .worker = WorkerId{4}, .base = Version{6}, .examples = 5});
 
   EXPECT_EQ(round.bases(), (std::vector<Version>{Version{9}, Version{6}}));
   EXPECT_EQ(round.examples(), 37u);

@@ -277,7 +277,7 @@ TEST(ShardReadersTest, APullThatTrainsIsGivenTheNewestVersionAlone) {
   const WeightsHeader header = HeaderOf(output);
   EXPECT_EQ(header.version, Version{2});
   EXPECT_EQ(header.stamp, std::nullopt);
-  EXPECT_EQ(output.answers[0].trainer, WorkerId{0});
+  EXPECT_EQ(output.answers[0].trainers.front(), WorkerId{0});
   ShardMachine::PushFacts exchange = shard.NextPush(3);
   exchange.header.pull = true;
   EXPECT_EQ(AnswersOf(shard.Push(exchange)), "");

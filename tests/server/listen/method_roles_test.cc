@@ -41,9 +41,9 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
       {"slipstream.v1.Coordinator.WatchStatus", "swovrt"},
       {"slipstream.v1.Shard.GetTransports", "swo-rt"},
       {"slipstream.v1.Shard.Initialize", "-w---t"},
-      {"slipstream.v1.Shard.Pull", "-wo-rt"},
+      {"slipstream.v1.Shard.Pull", "swo-rt"},
       {"slipstream.v1.Shard.Push", "-w---t"},
-      {"slipstream.v1.Shard.Exchange", "-w---t"},
+      {"slipstream.v1.Shard.Exchange", "sw---t"},
   };
   std::map<std::string, std::string> found;
   for (const auto* file :

@@ -18,6 +18,7 @@
 #include "common/kernels/copy_values.h"
 #include "common/wire/chunk_wire.h"
 #include "server/service/push_receiver.h"
+#include "server/service/shard_engine.h"
 
 namespace slipstream {
 namespace {

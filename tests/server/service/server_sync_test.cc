@@ -24,20 +24,21 @@ class RecordingSink final : public OrdersSink {
     orders_.push_back(orders);
     arrived_.NotifyAll();
   }
-  v1::ShardProgress Progress() override {
-    v1::ShardProgress progress;
-    progress.set_version(6);
-    return progress;
+  void OnUpstream(const std::string& address) override {
+    MutexLock lock(mutex_);
+    upstream_ = address;
   }
-  v1::ShardStatus ShardReport() override {
-    v1::ShardStatus status;
-    status.set_version(5);
-    return status;
+  void Describe(v1::SyncServerRequest& request) override {
+    request.set_initialized(true);
+    request.set_members_max(12);
+    request.mutable_progress()->set_version(6);
+    request.mutable_status()->set_version(5);
   }
-  bool Initialized() override { return true; }
-  bool Drained() override { return false; }
-  uint32_t MembersMax() override { return 12; }
-  std::string Failure() override { return ""; }
+
+  std::string upstream() {
+    MutexLock lock(mutex_);
+    return upstream_;
+  }
 
   std::vector<ServerOrders> WaitFor(size_t count) {
     MutexLock lock(mutex_);
@@ -49,6 +50,7 @@ class RecordingSink final : public OrdersSink {
   Mutex mutex_;
   CondVar arrived_;
   std::vector<ServerOrders> orders_ ABSL_GUARDED_BY(mutex_);
+  std::string upstream_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// Answers calls one after another as scripted, and repeats the last answer.
@@ -64,6 +66,7 @@ class ScriptedCoordinator final : public v1::Coordinator::Service {
     requests_.push_back(*request);
     const Answer& answer = script_[std::min(requests_.size(), script_.size()) - 1];
     *reply = ToWire(answer.second);
+    reply->set_upstream("localhost:8");
     return answer.first;
   }
 
@@ -146,6 +149,7 @@ TEST_F(ServerSyncTest, HandsOverEachOrderOnceAndReportsUnderIt) {
   EXPECT_EQ(requests[4].status().version(), 5u);
   EXPECT_EQ(requests[4].progress().version(), 6u);
   EXPECT_TRUE(requests[4].initialized());
+  EXPECT_EQ(sink_.upstream(), "localhost:8");
 }
 
 TEST_F(ServerSyncTest, OutlivesACoordinatorThatIsAwayForAWhile) {

@@ -434,8 +434,10 @@ TEST(MergeStatusTest, NamesMissingServersByTheAddressTheySaidOrElseTheConfigured
   facts.shards = {ShardOf(0, {}), ShardOf(1, {})};
   facts.shards[1].set_address("10.0.0.2:7071");
   EXPECT_FALSE(MergeStatus(spec, facts).has_missing());
-  facts.missing = Coordinator::MissingMembers{
-      .shards = {ShardId{1}, ShardId{2}}, .workers = {}, .fails_in = absl::Seconds(9)};
+  facts.missing = Coordinator::MissingMembers{.shards = {ShardId{1}, ShardId{2}},
+                                              .workers = {},
+                                              .aggregators = {},
+                                              .fails_in = absl::Seconds(9)};
 
   const v1::RunStatus status = MergeStatus(spec, facts);
 
@@ -443,6 +445,21 @@ TEST(MergeStatusTest, NamesMissingServersByTheAddressTheySaidOrElseTheConfigured
   EXPECT_EQ(status.missing().servers(0).address(), "10.0.0.2:7071");
   EXPECT_EQ(status.missing().servers(1).shard(), 2u);
   EXPECT_EQ(status.missing().servers(1).address(), "c:3");
+  EXPECT_DOUBLE_EQ(status.missing().fails_in_seconds(), 9);
+}
+
+TEST(MergeStatusTest, NamesMissingAggregators) {
+  StatusFacts facts;
+  facts.missing = Coordinator::MissingMembers{.shards = {},
+                                              .workers = {},
+                                              .aggregators = {{.group = 2, .shard = ShardId{1}}},
+                                              .fails_in = absl::Seconds(9)};
+
+  const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
+
+  ASSERT_EQ(status.missing().aggregators_size(), 1);
+  EXPECT_EQ(status.missing().aggregators(0).group(), 2u);
+  EXPECT_EQ(status.missing().aggregators(0).shard(), 1u);
   EXPECT_DOUBLE_EQ(status.missing().fails_in_seconds(), 9);
 }
 

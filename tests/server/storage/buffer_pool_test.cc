@@ -27,6 +27,7 @@ TEST(FloatBufferTest, TooLargeABufferIsNoneInsteadOfAnEnd) {
 
   EXPECT_EQ(FloatBuffer::TryMake(kMoreThanThereIs), nullptr);
   EXPECT_FALSE(BufferPool(kMoreThanThereIs).Reserve(1));
+  EXPECT_EQ(BufferPool(kMoreThanThereIs).TryTake(), nullptr);
 }
 
 TEST(BufferPoolTest, ABufferThatComesBackIsUsedAgain) {

@@ -22,7 +22,13 @@ class NewestWeightsTest : public ParameterClientTest {
  protected:
   NewestWeightsTest() { newest_ = New(first_.address(), absl::Seconds(20)); }
 
-  std::unique_ptr<NewestWeights> New(const std::string& first, absl::Duration give_up_after) {
+  /// Follows the first shard through an aggregator at this address.
+  void Follow(const std::string& aggregator) {
+    newest_ = New(first_.address(), absl::Seconds(20), {aggregator, ""});
+  }
+
+  std::unique_ptr<NewestWeights> New(const std::string& first, absl::Duration give_up_after,
+                                     const std::vector<std::string>& aggregators = {}) {
     ShardOptions options;
     options.chunk_bytes = 4096;
     options.retry = {.first_wait = absl::Milliseconds(1),
@@ -31,7 +37,7 @@ class NewestWeightsTest : public ParameterClientTest {
     return std::make_unique<NewestWeights>(
         Identity{.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}},
         std::vector<std::string>{first, second_.address()}, map_, options,
-        [](absl::Duration) { return true; }, cancel_);
+        [](absl::Duration) { return true; }, cancel_, aggregators);
   }
 
   /// Takes until versions `first` and `second` have come, or there is a failure.
@@ -128,6 +134,37 @@ TEST_F(NewestWeightsTest, AShardThatHasNothingNewerIsAskedOnceForEachTake) {
     EXPECT_LE(first_.pulls().size(), 3 + takes);
   }
   EXPECT_TRUE(Becomes([&] { return first_.pulls().size() >= 3; }));
+}
+
+TEST_F(NewestWeightsTest, AnAggregatorIsAskedInPlaceOfItsShard) {
+  FakeShard aggregator(map_.range(kShard0).size(), map_.fingerprint());
+  Follow(aggregator.address());
+  aggregator.SetVersion(4);
+  second_.SetVersion(1);
+
+  ASSERT_TRUE(TakeUntil(4, 1).ok());
+
+  EXPECT_FALSE(aggregator.pulls().front().trains());
+  EXPECT_TRUE(first_.pulls().empty());
+  newest_.reset();  // Its pulls wait at the aggregator, which ends with this test.
+}
+
+TEST_F(NewestWeightsTest, AShardIsAskedAtOnceIfItsAggregatorRefuses) {
+  FakeShard aggregator(map_.range(kShard0).size(), map_.fingerprint() + 1);
+  Follow(aggregator.address());
+  first_.SetVersion(4);
+
+  ASSERT_TRUE(TakeUntil(4, 0).ok());
+
+  EXPECT_FALSE(aggregator.pulls().empty());
+}
+
+TEST_F(NewestWeightsTest, AShardIsAskedIfItsAggregatorIsGone) {
+  // Port 1 of this machine is reserved, and no process listens there.
+  Follow("127.0.0.1:1");
+  first_.SetVersion(4);
+
+  EXPECT_TRUE(TakeUntil(4, 0).ok());
 }
 
 TEST_F(NewestWeightsTest, AThrownSwitchEndsTheLanes) {

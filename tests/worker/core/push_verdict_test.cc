@@ -37,6 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{PushOutcome::kDuplicate, PushVerdict::kTaken},
         Case{PushOutcome::kDroppedLate, PushVerdict::kTaken},
         Case{PushOutcome::kRetryLater, PushVerdict::kSendAgain},
+        Case{PushOutcome::kNotCombined, PushVerdict::kSendAgain},
         Case{PushOutcome::kFutureVersion, PushVerdict::kPullAgain},
         Case{PushOutcome::kTooStale, PushVerdict::kPullAgain},
         Case{PushOutcome::kFenced, PushVerdict::kGiveUp, absl::StatusCode::kFailedPrecondition},

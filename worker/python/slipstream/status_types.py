@@ -155,6 +155,11 @@ class ShardStatus:
     pulled_fp32_bytes: int = 0
     # The place, from 0, in the run's stages (RunStatus) of the one that the shard is in.
     stage: int = 0
+    # Of the pushes of aggregators that counted: their number, that of their parts, and the mean staleness
+    # where each counts once, however many parts it has.
+    composites: int = 0
+    composite_parts: int = 0
+    composite_staleness: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -295,8 +300,8 @@ class WaitingRound:
 
 @dataclasses.dataclass(frozen=True)
 class MissingMembers:
-    """The servers and workers that the run cannot go on without, and the time until it fails if they do not
-    come.
+    """The servers, workers and aggregators that the run cannot go on without, and the time until it fails if
+    they do not come.
     """
     @dataclasses.dataclass(frozen=True)
     class Server:
@@ -305,10 +310,19 @@ class MissingMembers:
         # The address that the server has registered; before that, the one in cluster.servers.
         address: str = ""
 
+    @dataclasses.dataclass(frozen=True)
+    class Aggregator:
+        """The message MissingMembers.Aggregator."""
+        group: int = 0
+        shard: int = 0
+
     servers: tuple[MissingMembers.Server, ...] = ()
-    # Ids of workers. Empty if a server is missing, or if any worker would do.
+    # Ids of workers. Empty if a server or an aggregator is missing, or if any worker would do.
     workers: tuple[int, ...] = ()
     fails_in_seconds: float = 0.0
+    # Those that have not come, or while the run is INITIALIZING, those that do not know its members yet.
+    # Empty if a server or a worker is missing.
+    aggregators: tuple[MissingMembers.Aggregator, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -342,6 +356,24 @@ class ReaderStatus:
     silent_seconds: float = 0.0
     # Set if workers wait for it: it lags behind by lag_max, and run.yaml has readers.on_lag: wait.
     is_awaited: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class AggregatorStatus:
+    """A process that combines the pushes of a group of workers to one shard (cluster.tree)."""
+    group: int = 0
+    shard: int = 0
+    address: str = ""
+    # The number of pushes that it has combined, and of what it sent upward for them. The last are the pushes
+    # that their workers were told to send to the shard themselves.
+    parts: int = 0
+    composites: int = 0
+    sent_back: int = 0
+    # The workers that it waits for just now, and for how long the oldest push has waited for them.
+    waiting_for: tuple[int, ...] = ()
+    waiting_seconds: float = 0.0
+    # Seconds since the coordinator last heard of it.
+    silent_seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -414,7 +446,7 @@ class RunStatus:
     # The settings training.epochs and training.max_seconds (0: no limit).
     epochs_total: int = 0
     seconds_max: float = 0.0
-    # Absent while no server or worker is missing.
+    # Absent while no server, worker or aggregator is missing.
     missing: MissingMembers = dataclasses.field(default_factory=lambda: MissingMembers())
     # Those who read the weights and push nothing, by number; who has left is not listed.
     readers: tuple[ReaderStatus, ...] = ()
@@ -422,3 +454,5 @@ class RunStatus:
     # stage's.
     stages: tuple[RunStage, ...] = ()
     stage: int = 0
+    # By group and shard; empty without cluster.tree.
+    aggregators: tuple[AggregatorStatus, ...] = ()

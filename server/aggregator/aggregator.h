@@ -1,0 +1,227 @@
+#ifndef SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_
+#define SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/protocol/shard_messages.h"
+#include "common/run/run_spec.h"
+#include "proto/status.pb.h"
+#include "server/aggregator/aggregator_pulls.h"
+#include "server/aggregator/combined_values.h"
+#include "server/aggregator/part_answers.h"
+#include "server/aggregator/uplink.h"
+#include "server/core/combiner.h"
+#include "server/core/coordinator_orders.h"
+#include "server/service/pull_engine.h"
+#include "server/service/push_engine.h"
+#include "server/storage/buffer_pool.h"
+
+namespace slipstream {
+
+/// Combines the pushes of a group of workers to one shard. It keeps nothing that could be lost:
+/// whenever a push cannot be combined, or it is not known whether it counts, the push is answered
+/// NOT_COMBINED, and its worker sends it to the shard (common/protocol/composite_push.h).
+///
+/// The Combiner decides which pushes go together, and when. Threads, one for each composite on its
+/// way, take composites from it, add the gradients up and wait for the shard's answer.
+///
+/// It also answers the pulls by which its workers follow the shard's versions beside their pushes;
+/// all other pulls are refused, and have to go to the shard.
+///
+/// Thread-safe: guarded by its own mutex, which is held for decisions only. Must outlive the calls
+/// that it answers.
+class Aggregator final : public PushEngine, public PullEngine {
+ public:
+  /// The most composites that may be on their way at once. Each has a connection of its own, and a
+  /// server lets a member have only so many (Connections::Options); pulls need one, too. There are
+  /// more only if the workers hold many different versions. What is beyond is sent back.
+  static constexpr uint32_t kUplinksMax = 12;
+
+  struct Options {
+    RunSpec run;  // Has a tree.
+    ShardId shard{};
+
+    /// The group of workers; below ClusterSpec::groups().
+    uint32_t group = 0;
+
+    /// Called with the number of the shard's values, once the model is known. It is called under
+    /// the aggregator's lock.
+    std::function<void(uint64_t values)> on_model = [](uint64_t) {};
+
+    /// The clock for status and for patience; must not go back.
+    std::function<absl::Time()> now = [] { return absl::Now(); };
+  };
+
+  Aggregator(Options options, std::unique_ptr<Uplinks> uplinks);
+
+  /// Stops the uplinks. Calls that wait may get no answer; they have to be cancelled.
+  ~Aggregator() override;
+  Aggregator(const Aggregator&) = delete;
+  Aggregator& operator=(const Aggregator&) = delete;
+
+  void OnOrders(const ServerOrders& orders);
+
+  /// Takes the address of the shard's server. No push is taken before.
+  void OnUpstream(const std::string& address);
+
+  v1::AggregatorStatus Report();
+
+  BegunPush BeginPush(const PushHeader& header) override;
+  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
+  void AbandonPush(PushAssembly& push) override;
+  bool Cancel(WaitingCall* call) override;
+  void OnCallGone(WaitingCall* call) override;
+  void ShareVersions() override;
+
+  /// FAILED_PRECONDITION if the pull has to go to the shard; UNAVAILABLE while the aggregator does
+  /// not know its shard.
+  absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
+                                             WaitingCall* call) override;
+  void FinishPull(WaitingCall* call, const Reader& reader) override;
+
+  /// Never called, as Pull refuses requests for seals.
+  WeightsSeal SealOf(const ServedWeights& weights) override;
+
+  // The status of an aggregator has no such figures.
+  void CountPushed(uint64_t, uint64_t) override {}
+  void CountPulled(const Answer&, Encoding) override {}
+  void CountPulled(const Answer&, Encoding, const VersionChanges::Parts&) override {}
+
+  bool MayBeMember(const Identity& identity) override;
+  bool IsRun(uint64_t run) override;
+
+  /// Returns this aggregator. But BeginPush refuses its pushes.
+  ShardId AggregatorOf(WorkerId worker) const override;
+  absl::Time now() const override { return options_.now(); }
+
+ private:
+  /// One thread is always free to watch the time, and to send back.
+  static constexpr size_t kThreadsMax = kUplinksMax + 1;
+
+  using PartId = Combiner::PartId;
+  using CompositeId = Combiner::CompositeId;
+
+  /// A complete push that was not answered.
+  struct Waiting {
+    WaitingCall* call = nullptr;  // Null if nobody waits for the answer any more.
+    PushHeader header;
+    uint64_t checksum = 0;
+    PushPayload payload;  // Empty once it was taken.
+  };
+
+  /// A composite on its way.
+  struct Outgoing {
+    CompositeId id{};
+    PushHeader header;
+    std::vector<WeighedPayload> gradients;  // In the order of the header's parts.
+    PolicyTraits::Weighing weighing = PolicyTraits::Weighing::kEqual;
+    uint64_t bytes = 0;       // The size of the gradients.
+    bool has_uplink = false;  // Not set if all uplinks are in use: then it is sent back.
+    std::shared_ptr<BufferPool> pool;
+  };
+
+  /// A composite that was taken, and whose parts are not answered yet.
+  struct Sent {
+    std::vector<PartId> parts;
+    std::optional<CountedComposite> counted;
+
+    /// Not OK if the shard was not reached. Then the workers' calls end, so that the workers leave
+    /// the aggregator alone for a while.
+    absl::Status failure;
+  };
+  struct Reply {
+    WaitingCall* call;
+    absl::StatusOr<Answer> answer;
+  };
+  using Replies = std::vector<Reply>;
+
+  /// Returns why a push is not taken; empty if it is.
+  std::string_view FaultOf(const PushHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsMember(const PushHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsMember(const Identity& identity) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Returns whether a pull is one of those that need not go to the shard.
+  bool Serves(const PullRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Sends a member's push back. Nobody waits for its next one.
+  PushReply SendBack(WorkerId worker, std::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Returns the traits of the policy that the run is in.
+  PolicyTraits TraitsNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<Outgoing> TakeComposite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Replies OnAnswer(const Outgoing& composite, absl::StatusOr<UplinkAnswer> answer, Weights weights)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Returns the answers to the parts of composites, which are forgotten.
+  Replies TakeReplies(const std::vector<CompositeId>& composites)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static void Deliver(Replies replies);
+
+  /// Has a thread look for a composite, and makes the thread if none is idle.
+  void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunThread();
+  std::unique_ptr<Uplink> MakeUplink();
+
+  /// Sends a composite. Sets `weights` to a buffer that holds those of the answer, if there are
+  /// any.
+  absl::StatusOr<UplinkAnswer> Exchange(Outgoing& composite, std::shared_ptr<FloatBuffer>& weights,
+                                        std::unique_ptr<Uplink>& uplink);
+  void Send(Outgoing composite, std::unique_ptr<Uplink>& uplink);
+  void NoteReached(const absl::Status& status);
+  absl::StatusOr<AggregatorPulls::Fetched> Fetch(const AggregatorPulls::Asked& pull);
+
+  // Constant after construction.
+  const Options options_;
+  const uint32_t workers_;  // The number of workers of the group.
+  const std::unique_ptr<Uplinks> uplinks_;
+
+  Mutex mutex_;
+  CondVar work_came_;
+  Combiner combiner_ ABSL_GUARDED_BY(mutex_);
+  ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
+  std::string upstream_ ABSL_GUARDED_BY(mutex_);  // Empty while it is unknown.
+  uint64_t next_push_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t bytes_held_ ABSL_GUARDED_BY(mutex_) = 0;  // Of pushes that were begun, until answered.
+  uint32_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;   // Composites that were taken.
+  std::map<PartId, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<CompositeId, Sent> sent_ ABSL_GUARDED_BY(mutex_);
+
+  // The workers of the calls that have brought a push.
+  std::map<WaitingCall*, WorkerId> callers_ ABSL_GUARDED_BY(mutex_);
+
+  // Set once, when the model is known; null before, and if there is no memory for it. The pool is
+  // thread-safe.
+  std::shared_ptr<BufferPool> pool_ ABSL_GUARDED_BY(mutex_);
+  bool shares_versions_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // For status, since the start.
+  uint64_t parts_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t composites_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_back_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_reached_ ABSL_GUARDED_BY(mutex_) = true;  // For the log.
+
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t idle_threads_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<Uplink> pull_uplink_;  // Used by the thread of `pulls_`, and made there.
+  AggregatorPulls pulls_;                // Last: its thread uses everything above.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_

@@ -1,0 +1,129 @@
+#include "server/aggregator/aggregator_pulls.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "worker/client/retries.h"
+
+namespace slipstream {
+
+AggregatorPulls::~AggregatorPulls() {
+  std::thread thread;
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+    thread.swap(thread_);
+  }
+  work_came_.NotifyAll();
+  if (thread.joinable()) thread.join();
+}
+
+absl::StatusOr<std::optional<Answer>> AggregatorPulls::Pull(const Asked& asked, WaitingCall* call) {
+  MutexLock lock(mutex_);
+  const auto of_worker = std::ranges::count_if(open_, [&asked](const auto& entry) {
+    return entry.second.asked.identity.worker == asked.identity.worker;
+  });
+  if (static_cast<size_t>(of_worker) >= kPullsOfWorkerMax) {
+    return absl::ResourceExhaustedError("the worker has too many pulls open");
+  }
+  const bool is_there = newest_.has_value() && newest_->header.version >= asked.min_version;
+  open_[call] = {.asked = asked, .waits = !is_there};
+  if (is_there) return std::optional<Answer>(NewestAnswer());
+  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  work_came_.NotifyOne();
+  return std::nullopt;
+}
+
+bool AggregatorPulls::Cancel(WaitingCall* call) {
+  MutexLock lock(mutex_);
+  const auto found = open_.find(call);
+  if (found == open_.end() || !found->second.waits) return false;
+  open_.erase(found);
+  return true;
+}
+
+void AggregatorPulls::Finish(WaitingCall* call) {
+  MutexLock lock(mutex_);
+  open_.erase(call);
+}
+
+void AggregatorPulls::Run() {
+  for (;;) {
+    std::optional<Asked> asked;
+    {
+      MutexLock lock(mutex_);
+      while (!is_stopping_ && !(asked = Next()).has_value()) work_came_.Wait(mutex_);
+      if (is_stopping_) return;
+    }
+    absl::StatusOr<Fetched> fetched = fetch_(*asked);
+    std::vector<Reply> replies;
+    {
+      MutexLock lock(mutex_);
+      replies = OnFetched(*asked, std::move(fetched));
+    }
+    for (Reply& reply : replies) {
+      if (reply.answer.ok()) {
+        reply.call->OnAnswer(*std::move(reply.answer));
+      } else {
+        reply.call->OnRefused(reply.answer.status());
+      }
+    }
+  }
+}
+
+std::optional<AggregatorPulls::Asked> AggregatorPulls::Next() const {
+  std::optional<Asked> next;
+  for (const auto& [_, pull] : open_) {
+    if (!pull.waits) continue;
+    if (!next.has_value() || pull.asked.min_version < next->min_version) next = pull.asked;
+  }
+  return next;
+}
+
+std::vector<AggregatorPulls::Reply> AggregatorPulls::OnFetched(const Asked& asked,
+                                                               absl::StatusOr<Fetched> fetched) {
+  if (!fetched.ok()) return OnFailure(asked, fetched.status());
+  const auto age = [](const WeightsHeader& header) {
+    return std::tuple(header.life, header.version);
+  };
+  const bool nothing_newer_comes = fetched->header.version < asked.min_version;
+  const bool is_older = newest_.has_value() && age(fetched->header) < age(newest_->header);
+  if (!is_older) newest_ = *std::move(fetched);
+  std::vector<Reply> replies;
+  for (auto& [call, pull] : open_) {
+    const bool is_there = newest_->header.version >= pull.asked.min_version;
+    if (!pull.waits || !(is_there || nothing_newer_comes)) continue;
+    pull.waits = false;
+    replies.push_back({call, NewestAnswer()});
+  }
+  return replies;
+}
+
+std::vector<AggregatorPulls::Reply> AggregatorPulls::OnFailure(const Asked& asked,
+                                                               const absl::Status& failure) {
+  const absl::Status why = absl::UnavailableError(
+      "the aggregator gets no weights from the shard: " + std::string(failure.message()));
+  const bool is_for_all = IsTransient(failure);
+  std::vector<Reply> replies;
+  for (auto pull = open_.begin(); pull != open_.end();) {
+    const auto next = std::next(pull);
+    if (pull->second.waits && (is_for_all || pull->second.asked.identity == asked.identity)) {
+      replies.push_back({pull->first, why});
+      open_.erase(pull);
+    }
+    pull = next;
+  }
+  return replies;
+}
+
+Answer AggregatorPulls::NewestAnswer() const {
+  ServedWeights weights;
+  weights.header = newest_->header;
+  weights.weights = newest_->weights;
+  return {.push = std::nullopt, .weights = std::move(weights)};
+}
+
+}  // namespace slipstream

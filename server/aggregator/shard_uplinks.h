@@ -1,0 +1,61 @@
+#ifndef SLIPSTREAM_SERVER_AGGREGATOR_SHARD_UPLINKS_H_
+#define SLIPSTREAM_SERVER_AGGREGATOR_SHARD_UPLINKS_H_
+
+#include <grpcpp/security/credentials.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/run/run_spec.h"
+#include "server/aggregator/uplink.h"
+#include "worker/client/cancel_switch.h"
+#include "worker/client/shard_options.h"
+
+namespace slipstream {
+
+/// Makes uplinks over gRPC. Each has a connection of its own, on which it introduces itself as the
+/// aggregator. Composites and the weights of their answers travel unencoded, so that the workers
+/// get the bits that the shard would have sent them.
+///
+/// Thread-safe: guarded by its own mutex.
+class ShardUplinks final : public Uplinks {
+ public:
+  struct Options {
+    RunSpec run;
+    ShardId shard{};
+    uint32_t group = 0;
+
+    /// The credentials by which the aggregator identifies itself over TCP.
+    std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
+
+    /// A shard that cannot be reached for this long, or that answers RETRY_LATER for this long, is
+    /// given up. The workers then reach it themselves, or find that it is gone.
+    absl::Duration give_up_after = absl::Seconds(5);
+  };
+
+  explicit ShardUplinks(Options options) : options_(std::move(options)) {}
+
+  std::unique_ptr<Uplink> Make(const std::string& address, uint64_t run,
+                               const ShardMap& map) override;
+  void Stop() override;
+
+ private:
+  ShardOptions OptionsOf(uint64_t run, const ShardMap& map) const;
+
+  /// Waits, or returns false once the uplinks are stopped.
+  bool Pause(absl::Duration duration);
+
+  const Options options_;
+  CancelSwitch cancel_;
+  Mutex mutex_;
+  CondVar stopping_;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_AGGREGATOR_SHARD_UPLINKS_H_

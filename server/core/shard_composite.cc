@@ -1,0 +1,74 @@
+// The part of ShardMachine that decides about pushes of aggregators, which combine those of several
+// workers. All of their parts count, or none.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/protocol/composite_push.h"
+#include "server/core/shard_machine.h"
+
+namespace slipstream {
+namespace {
+
+std::string NameOf(const PushPart& part) { return "worker " + std::to_string(Value(part.worker)); }
+
+}  // namespace
+
+std::string ShardMachine::WhyNotCombined(const PushHeader& header) const {
+  if (!options_.takes_composites) return "the run has no aggregators";
+  if (std::string fault = FaultOfParts(header); !fault.empty()) return fault;
+  // Each gradient is compensated by itself, or added by itself.
+  if (uses_base_weights()) return "compensation needs each gradient by itself";
+  if (traits_.in_place) return "the policy adds each gradient by itself";
+  if (header.kind != PushKind::kGradient) return "only gradients are combined";
+  // An aggregator may not know yet that the run has gone on to another policy.
+  const bool weighs_examples = traits_.weighing == PolicyTraits::Weighing::kExamples;
+  if (header.weighs_examples != weighs_examples) return "the round weighs gradients otherwise";
+  for (const PushPart& part : header.parts) {
+    const PushHeader push = HeaderOf(header, part);
+    if (const auto refusal = RefuseByHeader(push)) return NameOf(part) + ": " + refusal->message;
+    // A part that has come another way counts already, and so would count twice.
+    if (push.sequence != members().At(part.worker).expected()) {
+      return NameOf(part) + ": its push was answered before";
+    }
+    if (WorkIsDone()) return "the run's work is done";
+    if (Admit(push).kind != Admission::Kind::kJoin) {
+      return NameOf(part) + ": its push does not join the open round";
+    }
+  }
+  return "";
+}
+
+std::optional<PushReply> ShardMachine::RefuseComposite(const PushHeader& header) const {
+  const std::string why = WhyNotCombined(header);
+  if (why.empty()) return std::nullopt;
+  return Refusal(PushOutcome::kNotCombined, why);
+}
+
+PushAdmission ShardMachine::OnCompositeHeader(const PushHeader& header) {
+  PushAdmission admission = {
+      .is_of_member = std::ranges::all_of(
+          header.parts, [&](const PushPart& part) { return IsOfMember(HeaderOf(header, part)); })};
+  std::optional<PushReply> refusal = RefuseComposite(header);
+  if (!refusal) refusal = RefuseForMemory(header);
+  if (refusal) {
+    admission.refusal = Counted(*std::move(refusal));
+    return admission;
+  }
+  NoteAdmitted(header, admission);
+  return admission;
+}
+
+ShardMachine::Decision ShardMachine::DecideComposite(const PushFacts& facts, ShardOutput& output) {
+  // Check again: a part may have come another way while the payload came.
+  if (auto refusal = RefuseComposite(facts.header)) return Refused(*std::move(refusal));
+  // One of the parts made it so. Its worker will be told when it sends the part by itself.
+  if (auto refusal = RefuseByPayload(facts)) {
+    return Refused(Refusal(PushOutcome::kNotCombined, refusal->message));
+  }
+  return JoinRound(facts, output);
+}
+
+}  // namespace slipstream

@@ -1,0 +1,81 @@
+#include "server/service/exchange_handlers.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "common/base/limits.h"
+#include "common/rpc/status_conversion.h"
+#include "common/wire/chunk_bytes.h"
+#include "common/wire/shard_wire.h"
+#include "server/service/chunked_answer.h"
+#include "server/service/exchange_call.h"
+
+namespace slipstream {
+namespace {
+
+/// The most threads for sockets of shared memory. Each runs on a core of its own while workers push
+/// at the same time; more would wait for memory.
+constexpr unsigned kSocketThreadsMax = 8;
+
+/// Returns whether the call came over a local socket: gRPC names peers that LocalListener handed to
+/// it after neither kind of address.
+bool CameLocally(const grpc::CallbackServerContext& context) {
+  const std::string peer = context.peer();
+  return !peer.starts_with("ipv4:") && !peer.starts_with("ipv6:");
+}
+
+}  // namespace
+
+ExchangeHandlers::ExchangeHandlers(Options options, PushEngine& engine)
+    : options_(std::move(options)),
+      chunk_bytes_(options_.chunk_bytes > 0 ? options_.chunk_bytes : kAutoChunkBytesMax),
+      engine_(engine),
+      watch_({.window =
+                  TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
+              .others_wait = options_.others_wait,
+              .now = [&engine] { return engine.now(); }}),
+      sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
+
+absl::Status ExchangeHandlers::NoteMember(const v1::GetTransportsRequest& request, Caller& caller) {
+  const Identity identity = FromWire(request.identity());
+  absl::Status may_be;
+  if (request.has_server()) {
+    may_be = caller.MayBe(ShardId{request.server()});
+    // The numbers of aggregators follow those of the shards' servers.
+    const uint32_t numbers = options_.cluster.AggregatorNumber(options_.cluster.groups(), 0);
+    const bool is_server = request.server() < numbers && engine_.IsRun(identity.run);
+    if (may_be.ok() && is_server) caller.IsMember(ShardId{request.server()});
+  } else if (request.has_identity()) {
+    may_be = caller.MayBe(identity.worker);
+    const bool is_worker = engine_.MayBeMember(identity) && Value(identity.worker) < kWorkersMax;
+    if (may_be.ok() && is_worker) caller.IsMember(identity.worker);
+  }
+  return may_be;
+}
+
+grpc::ServerUnaryReactor* ExchangeHandlers::GetTransports(grpc::CallbackServerContext* context,
+                                                          const v1::GetTransportsRequest& request,
+                                                          v1::GetTransportsReply& reply) {
+  Caller caller(options_.connections, context->c_call());
+  const absl::Status noted = NoteMember(request, caller);
+  if (noted.ok()) reply.set_local_socket(options_.local_socket);
+  grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+  reactor->Finish(ToGrpc(noted));
+  return reactor;
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ExchangeHandlers::Exchange(
+    grpc::CallbackServerContext* context) {
+  const ExchangeCall::Place place = {.engine = engine_,
+                                     .connections = options_.connections,
+                                     .transfers = watch_,
+                                     .exchanges = exchanges_,
+                                     .memory_use = memory_use_,
+                                     .sockets = sockets_,
+                                     .default_chunk_bytes = chunk_bytes_,
+                                     .lease = options_.cluster.lease};
+  return ExchangeCall::Start(place, context->c_call(), CameLocally(*context));
+}
+
+}  // namespace slipstream

@@ -1,0 +1,392 @@
+#include "server/core/combiner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/core/combiner_fixture.h"
+
+namespace slipstream {
+namespace {
+
+using PartId = Combiner::PartId;
+using CompositeId = Combiner::CompositeId;
+
+constexpr absl::Duration kPatience = Combiner::kPatience;
+constexpr uint32_t kFirst = 4;
+constexpr uint32_t kWorkers = 3;
+
+/// Names the worker's pushes 100 · worker + sequence.
+PartId Part(uint32_t worker, uint64_t sequence) { return PartId{100 * worker + sequence}; }
+
+Member Founding(uint32_t worker) { return {WorkerId{worker}, Incarnation{worker}, true}; }
+
+/// A group of workers 4, 5 and 6. Their first incarnations have the same numbers.
+class CombinerTest : public testing::Test {
+ protected:
+  void Begin() { combiner_.OnView(ViewOf(1, {Founding(4), Founding(5), Founding(6)})); }
+
+  void Push(uint32_t worker, uint64_t sequence, uint64_t base = 0) {
+    Push(HeaderWith(worker, sequence, base));
+  }
+  void Push(const PushHeader& header) {
+    combiner_.OnPush(Part(Value(header.identity.worker), Value(header.sequence)), header, now_);
+  }
+
+  /// Takes all composites there are, and returns their parts: "401 501 | 601".
+  std::string Take() {
+    std::string text;
+    while (const std::optional<Combiner::Composite> composite = combiner_.TakeComposite(now_)) {
+      if (!text.empty()) text += " | ";
+      for (const PartId part : composite->parts) {
+        if (part != composite->parts.front()) text += " ";
+        text += std::to_string(static_cast<uint64_t>(part));
+      }
+      taken_.push_back(*composite);
+    }
+    return text;
+  }
+
+  /// Answers the composite that was taken as number `taken`, from 0 on. Returns the numbers of
+  /// those that are handed on.
+  std::vector<size_t> Answer(size_t taken, std::vector<bool> goes_on) {
+    const Combiner::Verdict verdict = {.is_counted = true, .goes_on = std::move(goes_on)};
+    return Numbers(combiner_.OnAnswer(taken_[taken].id, verdict, now_));
+  }
+  std::vector<size_t> SendBack(size_t taken) {
+    return Numbers(combiner_.OnAnswer(taken_[taken].id, {}, now_));
+  }
+  std::vector<size_t> Numbers(const std::vector<CompositeId>& composites) const {
+    std::vector<size_t> numbers;
+    for (const CompositeId id : composites) {
+      const auto found = std::ranges::find(taken_, id, &Combiner::Composite::id);
+      numbers.push_back(static_cast<size_t>(found - taken_.begin()));
+    }
+    return numbers;
+  }
+
+  std::vector<uint32_t> WaitingFor() const {
+    std::vector<uint32_t> ids;
+    for (const WorkerId worker : combiner_.WaitingFor()) ids.push_back(Value(worker));
+    return ids;
+  }
+
+  Combiner combiner_{{.first = WorkerId{kFirst}, .workers = kWorkers, .policy = {}}};
+  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
+  std::vector<Combiner::Composite> taken_;
+};
+
+using Ids = std::vector<uint32_t>;
+using Places = std::vector<size_t>;
+
+TEST_F(CombinerTest, KnowsItsGroup) {
+  EXPECT_FALSE(combiner_.IsOfGroup(WorkerId{3}));
+  EXPECT_TRUE(combiner_.IsOfGroup(WorkerId{4}));
+  EXPECT_TRUE(combiner_.IsOfGroup(WorkerId{6}));
+  EXPECT_FALSE(combiner_.IsOfGroup(WorkerId{7}));
+}
+
+TEST_F(CombinerTest, WaitsForAllFoundingMembersOfItsGroup) {
+  Begin();
+
+  Push(6, 1);
+  Push(4, 1);
+
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(WaitingFor(), (Ids{5}));
+  EXPECT_EQ(combiner_.WaitingSince(), now_);
+  EXPECT_EQ(combiner_.NextLook(), now_ + Combiner::kLongPatience);
+
+  Push(5, 1);
+
+  EXPECT_EQ(Take(), "401 501 601");
+  EXPECT_EQ(WaitingFor(), (Ids{}));
+  EXPECT_EQ(combiner_.NextLook(), absl::InfiniteFuture());
+}
+
+TEST_F(CombinerTest, SendsALonePushAtOnceIfNobodyIsAwaited) {
+  Push(5, 1);
+
+  EXPECT_EQ(Take(), "501");
+}
+
+TEST_F(CombinerTest, WaitsForThoseThatGoOnWithAnAnswer) {
+  Begin();
+  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
+  ASSERT_EQ(Take(), "401 501 601");
+
+  EXPECT_EQ(Answer(0, {true, true, false}), (Places{0}));
+
+  Push(4, 2, 1);
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(WaitingFor(), (Ids{5}));
+  Push(5, 2, 1);
+  EXPECT_EQ(Take(), "402 502");
+}
+
+TEST_F(CombinerTest, DoesNotWaitForAWorkerThatRests) {
+  Begin();
+  PushHeader last = HeaderWith(4, 1, 0);
+  last.rests = true;
+  Push(last);
+  Push(5, 1);
+  Push(6, 1);
+  ASSERT_EQ(Take(), "401 501 601");
+
+  Answer(0, {true, true, true});
+  Push(5, 2, 1);
+  Push(6, 2, 1);
+
+  EXPECT_EQ(Take(), "502 602");
+}
+
+TEST_F(CombinerTest, DoesNotWaitForWorkersWhosePushesWereSentBack) {
+  Begin();
+  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
+  ASSERT_EQ(Take(), "401 501 601");
+
+  EXPECT_EQ(SendBack(0), (Places{0}));
+  Push(4, 2, 1);
+
+  EXPECT_EQ(Take(), "402");
+}
+
+TEST_F(CombinerTest, StopsWaitingForAWorkerWhoseCallEnds) {
+  Begin();
+  Push(4, 1);
+  Push(5, 1);
+  ASSERT_EQ(Take(), "");
+
+  combiner_.OnAway(WorkerId{6});
+
+  EXPECT_EQ(Take(), "401 501");
+}
+
+TEST_F(CombinerTest, StopsWaitingForAWorkerThatLeavesTheView) {
+  Begin();
+  Push(4, 1);
+  Push(5, 1);
+
+  combiner_.OnView(ViewOf(2, {Founding(4), Founding(5)}));
+
+  EXPECT_EQ(Take(), "401 501");
+}
+
+TEST_F(CombinerTest, DoesNotWaitForAProcessThatTakesAWorkersPlaceUntilItPushes) {
+  Begin();
+  Push(4, 1);
+  Push(5, 1);
+  const Member again = {WorkerId{6}, Incarnation{60}, false};
+
+  combiner_.OnView(ViewOf(2, {Founding(4), Founding(5), again}));
+  EXPECT_EQ(Take(), "401 501");
+  Answer(0, {true, true});
+
+  PushHeader first = HeaderWith(6, 1, 0);
+  first.identity.incarnation = again.incarnation;
+  Push(first);
+  Push(4, 2, 0);
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(WaitingFor(), (Ids{5}));
+}
+
+TEST_F(CombinerTest, DoesNotWaitForMembersThatJoinLater) {
+  combiner_.OnView(ViewOf(1, {Founding(4), Founding(5)}));
+  combiner_.OnView(ViewOf(2, {Founding(4), Founding(5), {WorkerId{6}, Incarnation{6}, false}}));
+
+  Push(4, 1);
+  Push(5, 1);
+
+  EXPECT_EQ(Take(), "401 501");
+}
+
+TEST_F(CombinerTest, DoesNotWaitForFoundingMembersIfItComesWhileTheRunTrains) {
+  Begin();
+
+  Push(4, 17, 9);
+  EXPECT_EQ(Take(), "417");
+
+  Answer(0, {true});
+  Push(5, 18, 10);
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(WaitingFor(), (Ids{4}));
+}
+
+TEST_F(CombinerTest, DoesNotWaitForAProcessThatWasReplacedWhileItsPushWasOnItsWay) {
+  Begin();
+  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
+  ASSERT_EQ(Take(), "401 501 601");
+  const Member again = {WorkerId{6}, Incarnation{60}, false};
+
+  combiner_.OnView(ViewOf(2, {Founding(4), Founding(5), again}));
+  Answer(0, {true, true, true});
+  Push(4, 2, 1);
+  Push(5, 2, 1);
+
+  EXPECT_EQ(Take(), "402 502");
+}
+
+TEST_F(CombinerTest, SendsWhatItHasWhenPatienceEndsAndNoLongerWaitsForTheSlow) {
+  Begin();
+  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
+  ASSERT_EQ(Take(), "401 501 601");
+  Answer(0, {true, true, true});
+  Push(4, 2, 1);
+  now_ += kPatience - absl::Nanoseconds(1);
+  Push(5, 2, 1);
+  EXPECT_EQ(Take(), "");
+
+  // The median step is that of worker 5.
+  now_ += 2 * kPatience;
+  EXPECT_EQ(Take(), "402 502");
+
+  Answer(1, {true, false});
+  Push(4, 3, 2);
+  EXPECT_EQ(Take(), "403");
+}
+
+TEST_F(CombinerTest, IsMorePatientTheLongerStepsTake) {
+  Begin();
+  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
+  ASSERT_EQ(Take(), "401 501 601");
+  Answer(0, {true, true, true});
+  now_ += absl::Seconds(10);
+  for (const uint32_t worker : {4, 5, 6}) Push(worker, 2, 1);
+  ASSERT_EQ(Take(), "402 502 602");
+  Answer(1, {true, true, true});
+
+  Push(4, 3, 2);
+
+  EXPECT_EQ(combiner_.NextLook(), now_ + kPatience + absl::Seconds(20));
+}
+
+TEST_F(CombinerTest, WorkersThatCameApartComeTogetherAgain) {
+  Push(4, 1);
+  ASSERT_EQ(Take(), "401");
+
+  Push(5, 1);
+  EXPECT_EQ(Take(), "");
+  EXPECT_EQ(WaitingFor(), (Ids{4}));
+  Answer(0, {true});
+  EXPECT_EQ(Take(), "");
+  Push(4, 2);
+
+  EXPECT_EQ(Take(), "402 501");
+}
+
+TEST_F(CombinerTest, WaitsForNoAnswerThatMayWaitForWhatItHas) {
+  PolicyTraits in_step;
+  in_step.one_per_member = true;
+  in_step.waits_for_members = true;
+  combiner_.SetPolicy(in_step);
+  Push(4, 1);
+  ASSERT_EQ(Take(), "401");
+
+  Push(5, 1);
+
+  EXPECT_EQ(Take(), "501");
+}
+
+TEST_F(CombinerTest, CombinesOnlyPushesOfOneVersionAndSendsTheOldestVersionFirst) {
+  Begin();
+  Push(4, 1, 8);
+  Push(5, 1, 7);
+  Push(6, 1, 8);
+
+  EXPECT_EQ(Take(), "501 | 401 601");
+}
+
+TEST_F(CombinerTest, HandsTheAnswersOfABatchOnTogether) {
+  Begin();
+  Push(4, 1, 8);
+  Push(5, 1, 7);
+  Push(6, 1, 8);
+  ASSERT_EQ(Take(), "501 | 401 601");
+
+  EXPECT_EQ(Answer(1, {true, true}), (Places{}));
+  EXPECT_EQ(Answer(0, {true}), (Places{0, 1}));
+}
+
+TEST_F(CombinerTest, AnswersAtOnceWhatCouldNotBeCombined) {
+  Begin();
+  Push(4, 1, 8);
+  Push(5, 1, 7);
+  Push(6, 1, 8);
+  ASSERT_EQ(Take(), "501 | 401 601");
+
+  EXPECT_EQ(SendBack(0), (Places{0}));
+  EXPECT_EQ(Answer(1, {true, true}), (Places{1}));
+}
+
+TEST_F(CombinerTest, HandsAHeldAnswerOnWithTheLastOneThoughThatWasNotCombined) {
+  Begin();
+  Push(4, 1, 8);
+  Push(5, 1, 7);
+  Push(6, 1, 8);
+  ASSERT_EQ(Take(), "501 | 401 601");
+
+  EXPECT_EQ(Answer(1, {true, true}), (Places{}));
+  EXPECT_EQ(SendBack(0), (Places{0, 1}));
+}
+
+TEST_F(CombinerTest, HoldsNoAnswerForLongerThanPatience) {
+  Begin();
+  Push(4, 1, 8);
+  Push(5, 1, 7);
+  Push(6, 1, 8);
+  ASSERT_EQ(Take(), "501 | 401 601");
+  ASSERT_EQ(Answer(0, {true}), (Places{}));
+  EXPECT_EQ(combiner_.NextLook(), now_ + kPatience);
+
+  EXPECT_EQ(Numbers(combiner_.TakeHeld(now_ + kPatience - absl::Nanoseconds(1))), (Places{}));
+  now_ += kPatience;
+  EXPECT_EQ(Numbers(combiner_.TakeHeld(now_)), (Places{0}));
+
+  EXPECT_EQ(combiner_.NextLook(), absl::InfiniteFuture());
+  EXPECT_EQ(Answer(1, {true, true}), (Places{1}));
+}
+
+TEST_F(CombinerTest, KeepsALaterPushOfAWorkerUntilTheEarlierOneIsAnswered) {
+  Push(4, 1);
+  Push(4, 2);
+  Push(5, 1);
+
+  EXPECT_EQ(Take(), "401 501");
+  EXPECT_EQ(Take(), "");
+  Answer(0, {true, false});
+  EXPECT_EQ(Take(), "402");
+}
+
+TEST_F(CombinerTest, ForgetsAPushThatNobodyWaitsForUnlessItIsOnItsWay) {
+  Begin();
+  Push(4, 1);
+  Push(5, 1);
+
+  EXPECT_TRUE(combiner_.OnGone(Part(4, 1), now_));
+  Push(6, 1);
+  EXPECT_EQ(Take(), "501 601");
+
+  EXPECT_FALSE(combiner_.OnGone(Part(5, 1), now_));
+  EXPECT_EQ(Answer(0, {true, true}), (Places{0}));
+  Push(6, 2, 1);
+  EXPECT_EQ(Take(), "602");  // Worker 5 has left, and was not awaited.
+}
+
+TEST_F(CombinerTest, ForgetsALaterPushThatNobodyWaitsFor) {
+  Push(4, 1);
+  ASSERT_EQ(Take(), "401");
+  Push(4, 2);
+
+  EXPECT_TRUE(combiner_.OnGone(Part(4, 2), now_));
+  Answer(0, {true});
+  Push(5, 1);
+
+  EXPECT_EQ(Take(), "501");
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,133 @@
+#ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_AGGREGATOR_H_
+#define SLIPSTREAM_TESTS_SIMULATION_SIM_AGGREGATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
+#include "proto/coordinator.pb.h"
+#include "server/aggregator/part_answers.h"
+#include "server/core/combiner.h"
+#include "server/core/coordinator_orders.h"
+#include "server/service/push_assembly.h"
+#include "server/service/push_framing.h"
+#include "server/service/server_orders.h"
+#include "server/service/shard.h"
+#include "server/storage/buffer_pool.h"
+#include "tests/simulation/network.h"
+#include "tests/simulation/shard_lane.h"
+#include "tests/simulation/sim_server_sync.h"
+#include "tests/simulation/sim_world.h"
+
+namespace slipstream {
+
+/// An aggregator process in virtual time: production's Combiner, PushFraming and arithmetic, with a
+/// simulated network around them. It plays the part of Aggregator, and a ShardLane that of an
+/// Uplink. A call is identified by the number of its stream.
+///
+/// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
+/// last event.
+class SimAggregator final : private OrdersSink {
+ public:
+  /// `number` identifies the process among all aggregators of the run, from 0 on.
+  SimAggregator(const SimWorld& world, uint32_t group, ShardId shard, uint64_t number);
+
+  uint32_t group() const { return group_; }
+  ShardId shard() const { return shard_; }
+  bool is_dead() const { return process_->is_dead; }
+
+  /// Ends the process. All of its connections break.
+  void Kill();
+
+  void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
+  void OnCancel(const StreamPtr& stream);
+  std::string State() const;
+
+ private:
+  using PartId = Combiner::PartId;
+  using CompositeId = Combiner::CompositeId;
+
+  /// The call of a worker, which has one push at a time.
+  struct Call {
+    StreamPtr stream;
+    PushFraming pushes;
+    std::optional<WorkerId> worker;  // Set once a push has begun.
+    std::optional<PartId> part;      // The push that waits for its answer.
+  };
+
+  /// A push that is complete. Its call may be gone while it is on its way to the shard.
+  struct Part {
+    uint64_t call = 0;
+    PushAssembly push;
+  };
+
+  /// A composite whose parts are not answered yet.
+  struct Sent {
+    std::vector<PartId> parts;
+    std::optional<CountedComposite> counted;
+    absl::Status failure;  // Not OK if the shard was not reached.
+  };
+
+  /// A connection to the shard, with what is on its way there.
+  struct Uplink {
+    ShardLane lane;
+    PushHeader header;
+    std::vector<float> values;
+    std::shared_ptr<FloatBuffer> weights;
+  };
+
+  void OnOrders(const ServerOrders& orders) override;
+  void OnUpstream(const std::string& /*address*/) override { has_upstream_ = true; }
+  void Describe(v1::SyncServerRequest& request) override;
+
+  BegunPush BeginPush(Call& call, const PushHeader& header);
+
+  /// Returns why no push with this header is taken; empty if it is.
+  std::string FaultOf(const PushHeader& header) const;
+  bool IsMember(const Identity& identity) const;
+  void FinishPush(Call& call, PushAssembly push);
+  void NoteArrival(const PushHeader& header, std::vector<float> values);
+
+  /// Does what the combiner has to do now, and looks at it again when patience ends.
+  void Advance();
+  void SendUp(const Combiner::Composite& composite);
+  Uplink& FreeUplink();
+  void OnAnswer(CompositeId composite, const Uplink& uplink,
+                const absl::StatusOr<ShardLane::Answer>& answer);
+
+  /// Answers the parts of these composites, which are forgotten.
+  void HandOn(const std::vector<CompositeId>& composites);
+  void Reply(Call& call, Answer answer);
+
+  // Constant after construction.
+  const SimWorld world_;
+  const uint32_t group_;
+  const ShardId shard_;
+  const uint64_t number_;
+  const std::shared_ptr<Process> process_ = std::make_shared<Process>();
+
+  Combiner combiner_;
+  ServerOrders orders_;
+  bool has_upstream_ = false;
+  std::map<uint64_t, Call> calls_;  // By stream.
+  std::map<PartId, Part> parts_;
+  uint64_t next_part_ = 1;
+  uint64_t bytes_held_ = 0;
+  std::vector<std::unique_ptr<Uplink>> uplinks_;
+  std::map<CompositeId, Sent> sent_;
+  absl::Time next_look_ = absl::InfiniteFuture();
+  SimServerSync sync_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SIMULATION_SIM_AGGREGATOR_H_
