@@ -42,9 +42,8 @@ void Combiner::OnPush(PartId part, const PushHeader& header, absl::Time now) {
   Worker& worker = workers_.at(header.identity.worker);
   worker.incarnation = std::max(worker.incarnation, header.identity.incarnation);
   worker.has_left = false;
-  if (worker.state == State::kAwaited && worker.has_pushed) {
-    worker.step = now - worker.awaited_since;
-  }
+  if (worker.has_pushed) worker.step = std::min(worker.step, now - worker.step_begin);
+  worker.step_begin = now;
   const bool is_first_here = !std::exchange(worker.has_pushed, true);
   if (is_first_here && header.sequence > Sequence{1}) StopAwaitingFirstPushes();
   worker.pushes.push_back({part, header});
@@ -93,7 +92,7 @@ void Combiner::Finish(Worker& worker, bool goes_on, absl::Time now) {
   const bool is_newest_process = ended.identity.incarnation == worker.incarnation;
   const bool is_awaited = goes_on && !ended.rests && !worker.has_left && is_newest_process;
   worker.state = is_awaited ? State::kAwaited : State::kAway;
-  worker.awaited_since = now;
+  if (ended.pull) worker.step_begin = now;
 }
 
 // Composites.
@@ -115,7 +114,7 @@ absl::Duration Combiner::Patience() const {
   std::vector<absl::Duration> steps;
   for (const auto& [id, worker] : workers_) {
     awaits_first = awaits_first || (worker.state == State::kAwaited && !worker.has_pushed);
-    if (worker.step > absl::ZeroDuration()) steps.push_back(worker.step);
+    if (worker.step < absl::InfiniteDuration()) steps.push_back(worker.step);
   }
   const absl::Duration patience =
       policy_.one_per_member || awaits_first ? kLongPatience : kPatience;

@@ -57,10 +57,10 @@ class Combiner {
   };
 
   /// How long a push waits for awaited workers, and an answer for the others of its batch, beside
-  /// the time of two steps of the group's median worker. Under policies that take a gradient of
-  /// each member, kLongPatience: the shard would wait for the slowest anyway, and the bits of the
-  /// result depend on which pushes are combined. The first pushes of founding members are awaited
-  /// as long.
+  /// the time of two steps of the group's median worker, each at its quickest. Under policies that
+  /// take a gradient of each member, kLongPatience: the shard would wait for the slowest anyway,
+  /// and the bits of the result depend on which pushes are combined. The first pushes of founding
+  /// members are awaited as long.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
   static constexpr absl::Duration kLongPatience = absl::Seconds(30);
 
@@ -148,10 +148,11 @@ class Combiner {
     Incarnation incarnation{};  // The newest that was seen.
     std::deque<Push> pushes;    // The oldest is the one that `state` speaks of.
 
-    /// When it was given weights, or its first push was begun to be awaited; set in kAwaited. How
-    /// long its last step took, from there to its push; 0 before the first.
-    absl::Time awaited_since;
-    absl::Duration step;
+    /// When it began to compute its next gradient: when it was given weights, or if it asked for
+    /// none, when its last push came. And its quickest step since, infinite before the first:
+    /// others' waiting does not make it longer.
+    absl::Time step_begin;
+    absl::Duration step = absl::InfiniteDuration();
 
     /// Set once a push of any of its processes has come.
     bool has_pushed = false;

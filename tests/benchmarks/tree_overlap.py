@@ -12,12 +12,13 @@ fit one processor.
 
 Policy is 1-softsync. Three runs: every worker talks to the server ("base"); an aggregator on each node
 ("tree"); the tree, with worker.lanes: free ("free"). Overlap is compute / (compute + communication that
-was not hidden), the mean over the workers, from the status at the end. Beside it stands the prediction of
-the cost model in seconds of M / B, the time that the server's link takes for the model once:
-
-    base   every worker's gradient and weights pass the server's link:  step = max(c + 2, workers)
-    tree   one of each for a node:                                      step = max(c + 2, nodes)
-    free   gradient and weights pass while the next is computed:        step = max(c, nodes)
+was not hidden), the mean over the workers, from the status at the end; the first weights, which come over
+the same links, are part of it. Beside it stands the prediction of a cost model. Its unit of time is M / B,
+which the server's link takes for the model once. `senders` (workers, or with a tree nodes) compute for a
+time c, queue for the server's link with the gradient, and queue again with the weights. So it is a closed
+network of queues, and mean value analysis gives the length of a step. With free lanes both directions go on
+beside computing, and a step lasts max(c, nodes). The first weights add one time of the link for each
+worker, since workers pull them from the server themselves.
 """
 import argparse
 import contextlib
@@ -55,6 +56,30 @@ run: {{after: stay}}
 security: {{plaintext: accept_the_risk}}
 testing: {{workers: [{delays}]}}
 """
+
+
+def queued_step(compute, senders):
+    """Returns how long a step takes `senders` that compute, then queue at two links that serve one of
+    them in a unit of time (mean value analysis: Reiser and Lavenberg, 1980)."""
+    waiting = 0.0  # The mean number in each queue.
+    step = 0.0
+    for number in range(1, senders + 1):
+        response = 1 + waiting
+        step = compute + 2 * response
+        waiting = number / step * response
+    return step
+
+
+def compute_for(overlap, senders):
+    """Returns how long computing takes if `senders` hide this share of it and of communication."""
+    low, high = 0.0, senders / (1 - overlap)
+    for _ in range(60):
+        compute = (low + high) / 2
+        if compute / queued_step(compute, senders) < overlap:
+            low = compute
+        else:
+            high = compute
+    return high
 
 
 def ip(*words):
@@ -179,18 +204,19 @@ def main():
     nodes = -(-asked.workers // asked.fanout)
     parameters = asked.hidden * (784 + 1) + (asked.hidden + 1) * 10
     once = 4 * parameters * 8 / (asked.mbit * 1e6)
-    compute = asked.base_overlap * asked.workers
-    steps = {"base": max(compute + 2, asked.workers), "tree": max(compute + 2, nodes),
+    compute = compute_for(asked.base_overlap, asked.workers)
+    steps = {"base": queued_step(compute, asked.workers), "tree": queued_step(compute, nodes),
              "free": max(compute, nodes)}
+    first = asked.workers / asked.steps  # The first weights, for each step.
     print(f"{parameters} parameters, {once:.3f} s of the server's link; a mini-batch takes "
           f"{compute * once:.3f} s")
     for kind in asked.only or ["base", "tree", "free"]:
         status = measure(asked, kind, round(1000 * compute * once))
         workers = status["workers"]
         print(json.dumps({
-            "kind": kind, "predicted_overlap": round(compute / steps[kind], 4),
+            "kind": kind, "predicted_overlap": round(compute / (steps[kind] + first), 4),
             "overlap": round(sum(w["overlap"] for w in workers) / len(workers), 4),
-            "predicted_step_s": round(steps[kind] * once, 2),
+            "predicted_step_s": round((steps[kind] + first) * once, 2),
             "step_s": round(status["seconds"] / asked.steps, 2),
             "sigma": round(status["staleness"].get("mean", 0), 2),
             "composites": sum(int(s.get("composites", 0)) for s in status["shards"]),
