@@ -12,7 +12,7 @@ PushHeader HeaderOf(const PushHeader& composite, const PushPart& part) {
   PushHeader header = {.identity = {composite.identity.run, part.worker, part.incarnation},
                        .sequence = part.sequence,
                        .shard_map = composite.shard_map,
-                       .base = composite.base,
+                       .base = part.base,
                        .life = composite.life,
                        .count = composite.count,
                        .kind = composite.kind,
@@ -28,10 +28,18 @@ PushHeader HeaderOf(const PushHeader& composite, const PushPart& part) {
   return header;
 }
 
+PushReply ReplyTo(const PushReply& composite, const PushPart& part) {
+  PushReply reply = composite;
+  // The round that it is part of starts from the version before.
+  if (!IsRefusal(reply.outcome)) reply.staleness = Value(reply.version) - 1 - Value(part.base);
+  return reply;
+}
+
 PushPart PartOf(const PushHeader& push, uint64_t checksum) {
   return {.worker = push.identity.worker,
           .incarnation = push.identity.incarnation,
           .sequence = push.sequence,
+          .base = push.base,
           .slot = push.slot,
           .clock = push.clock,
           .examples = push.examples,
@@ -43,9 +51,8 @@ PushPart PartOf(const PushHeader& push, uint64_t checksum) {
 }
 
 bool Combine(const PushHeader& a, const PushHeader& b) {
-  return a.identity.run == b.identity.run && a.shard_map == b.shard_map && a.base == b.base &&
-         a.life == b.life && a.count == b.count && a.kind == b.kind &&
-         a.weights_encoding == b.weights_encoding;
+  return a.identity.run == b.identity.run && a.shard_map == b.shard_map && a.life == b.life &&
+         a.count == b.count && a.kind == b.kind && a.weights_encoding == b.weights_encoding;
 }
 
 PushHeader CompositeOf(std::span<const PushHeader* const> pushes,
@@ -63,6 +70,7 @@ PushHeader CompositeOf(std::span<const PushHeader* const> pushes,
   for (size_t i = 0; i < pushes.size(); ++i) {
     PS_CHECK(Combine(first, *pushes[i]));
     composite.parts.push_back(PartOf(*pushes[i], checksums[i]));
+    composite.base = std::min(composite.base, pushes[i]->base);
     composite.examples += pushes[i]->examples;
     composite.pull = composite.pull || pushes[i]->pull;
   }
@@ -73,6 +81,7 @@ PushHeader CompositeOf(std::span<const PushHeader* const> pushes,
 std::string FaultOfParts(const PushHeader& composite) {
   uint64_t examples = 0;
   bool pulls = false;
+  Version oldest = composite.parts.front().base;
   for (size_t i = 0; i < composite.parts.size(); ++i) {
     const PushPart& part = composite.parts[i];
     if (i > 0 && part.worker <= composite.parts[i - 1].worker) {
@@ -80,9 +89,11 @@ std::string FaultOfParts(const PushHeader& composite) {
     }
     examples += part.examples;
     pulls = pulls || part.pull;
+    oldest = std::min(oldest, part.base);
   }
   if (composite.count == 0) return "it has no values";
   if (examples != composite.examples) return "its examples are not the sum of its parts'";
+  if (composite.base != oldest) return "its base is not the oldest of its parts'";
   if (composite.pull != pulls) return "it pulls, and no part does, or the other way round";
   const bool has_seal = composite.seal != PushSeal();
   if (has_seal || composite.rests || composite.leaves_out || composite.holds_base) {

@@ -27,11 +27,15 @@ void ForEachPush(const PushHeader& header, Visit visit) {
   for (const PushPart& part : header.parts) visit(HeaderOf(header, part));
 }
 
+/// Returns the reply to one part of a composite that was replied to so: the staleness is its own.
+PushReply ReplyTo(const PushReply& composite, const PushPart& part);
+
 /// Returns the part that a worker's complete push becomes. `checksum` is that of its payload.
 PushPart PartOf(const PushHeader& push, uint64_t checksum);
 
 /// Returns whether the pushes of two workers may be parts of one composite, whose values then have
-/// one meaning.
+/// one meaning. Where the shard scales each gradient by its staleness, their bases have to be
+/// equal, too.
 bool Combine(const PushHeader& a, const PushHeader& b);
 
 /// Returns the header of the composite of these pushes, whose parts it gets in order of worker ids.

@@ -56,6 +56,7 @@ struct PushPart {
   WorkerId worker{};
   Incarnation incarnation{};
   Sequence sequence{};
+  Version base{};
   uint32_t slot = 0;
   WorkerClock clock{};
   uint32_t examples = 0;

@@ -224,6 +224,9 @@ struct ScalingRow {
   std::string_view doc;
   ParameterKeys parameters = {};
 
+  /// Set if each gradient has a factor of its own, by its staleness.
+  bool scales_gradients = false;
+
   /// Set if the factor of a round depends on the bases of its gradients, and so is not known before
   /// the round closes.
   bool scales_rounds = false;
@@ -247,7 +250,8 @@ inline constexpr std::array kScalingRows = {
     ScalingRow{.kind = StalenessScaling::kNone, .name = "none", .doc = "all gradients count alike"},
     ScalingRow{.kind = StalenessScaling::kPerGradient,
                .name = "per_gradient",
-               .doc = "each gradient is divided by its staleness"},
+               .doc = "each gradient is divided by its staleness",
+               .scales_gradients = true},
     ScalingRow{.kind = StalenessScaling::kMean,
                .name = "mean",
                .doc = "the rate is divided by the mean staleness",
@@ -255,7 +259,8 @@ inline constexpr std::array kScalingRows = {
     ScalingRow{.kind = StalenessScaling::kPolynomial,
                .name = "polynomial",
                .doc = "gradients count less by a power of their staleness",
-               .parameters = {"staleness_power"}},
+               .parameters = {"staleness_power"},
+               .scales_gradients = true},
     ScalingRow{.kind = StalenessScaling::kDelayCompensated,
                .name = "delay_compensated",
                .doc = "gradients are brought up to date by how far the weights have moved",
@@ -263,7 +268,8 @@ inline constexpr std::array kScalingRows = {
                .uses_base_weights = true},
     ScalingRow{.kind = StalenessScaling::kInverseSqrt,
                .name = "inverse_sqrt",
-               .doc = "gradients count less by the root of their staleness, 1/(1 + √σ)"},
+               .doc = "gradients count less by the root of their staleness, 1/(1 + √σ)",
+               .scales_gradients = true},
     // α₀ √(λμ/B) for hardsync and α₀/n for n-softsync (Gupta, Zhang, Wang, arXiv 1509.04210).
     ScalingRow{.kind = StalenessScaling::kRudra,
                .name = "rudra",

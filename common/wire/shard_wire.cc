@@ -70,6 +70,7 @@ v1::PushPart ToWire(const PushPart& part) {
   wire.set_worker(Value(part.worker));
   wire.set_incarnation(Value(part.incarnation));
   wire.set_sequence(Value(part.sequence));
+  wire.set_base_version(Value(part.base));
   wire.set_slot(part.slot);
   wire.set_clock(Value(part.clock));
   wire.set_examples(part.examples);
@@ -89,6 +90,7 @@ absl::StatusOr<PushPart> FromWire(const v1::PushPart& wire) {
   PushPart part = {.worker = WorkerId{wire.worker()},
                    .incarnation = Incarnation{wire.incarnation()},
                    .sequence = Sequence{wire.sequence()},
+                   .base = Version{wire.base_version()},
                    .slot = wire.slot(),
                    .clock = WorkerClock{wire.clock()},
                    .examples = wire.examples(),

@@ -5,6 +5,8 @@
 #include <string>
 #include <tuple>
 
+#include "common/protocol/composite_push.h"
+
 namespace slipstream {
 namespace {
 
@@ -45,7 +47,8 @@ const CountedComposite* NewestOf(std::span<const CountedComposite* const> compos
 
 Answer AnswerOf(const PushHeader& push, const CountedComposite& composite, size_t part,
                 const CountedComposite* newest) {
-  Answer answer = {.push = composite.answer.push, .weights = {}};
+  Answer answer = {.push = ReplyTo(composite.answer.push, composite.header.parts[part]),
+                   .weights = {}};
   if (!push.pull) return answer;
   const WeightsHeader& own = *composite.answer.weights;
   const bool takes_newest = newest != nullptr && newest->answer.weights->life == own.life;

@@ -8,16 +8,29 @@
 #include "common/protocol/composite_push.h"
 
 namespace slipstream {
+namespace {
+
+/// Returns whether the shard multiplies each gradient by a factor that its staleness gives.
+bool ScalesGradients(const RunSpec& run) {
+  const bool by_guard = std::ranges::any_of(run.stages(), [](const PolicyStage& stage) {
+    return stage.consistency.max_staleness.action == StalenessGuardSpec::Action::kScale;
+  });
+  return by_guard || RowOf(run.optimizer.staleness_scaling).scales_gradients;
+}
+
+}  // namespace
 
 Combiner::Options Combiner::Options::For(const RunSpec& run, uint32_t group) {
   const ClusterSpec& cluster = run.cluster;
   const uint32_t first = group * cluster.tree.fanout;
   return {.first = WorkerId{first},
           .workers = std::min(cluster.tree.fanout, cluster.workers - first),
-          .policy = run.stages().front().consistency.traits()};
+          .policy = run.stages().front().consistency.traits(),
+          .mixes_versions = !ScalesGradients(run)};
 }
 
-Combiner::Combiner(const Options& options) : policy_(options.policy) {
+Combiner::Combiner(const Options& options)
+    : mixes_versions_(options.mixes_versions), policy_(options.policy) {
   for (uint32_t i = 0; i < options.workers; ++i) {
     workers_.try_emplace(WorkerId{Value(options.first) + i});
   }
@@ -167,7 +180,8 @@ void Combiner::CloseBatch() {
     if (worker.state != State::kHere) continue;
     worker.state = State::kUp;
     const auto group = std::ranges::find_if(groups, [&](const std::vector<WorkerId>& others) {
-      return Combine(header(others.front()), header(id));
+      const PushHeader& other = header(others.front());
+      return Combine(other, header(id)) && (mixes_versions_ || other.base == header(id).base);
     });
     if (group != groups.end()) {
       group->push_back(id);

@@ -23,9 +23,9 @@ namespace slipstream {
 /// that none will come here: it rests, its call broke, it was sent to the shard, it left the view,
 /// or the others' patience ended. A worker whose push is on its way up is awaited, too, unless the
 /// shard may want the others' pushes before it answers that one: so workers that came apart come
-/// together again. The pushes of a batch that can be
-/// combined (composite_push.h) make one composite; pushes of different versions make several, the
-/// oldest version first.
+/// together again. The pushes of a batch that can be combined (composite_push.h) make one
+/// composite. Where the shard scales each gradient by its staleness, pushes of different versions
+/// make several, the oldest version first.
 ///
 /// The group's founding members are awaited from the first view on, too, but no longer once a
 /// worker has sent its first push elsewhere: an aggregator that comes while the run trains does not
@@ -51,6 +51,9 @@ class Combiner {
 
     /// The policy that the run begins with.
     PolicyTraits policy;
+
+    /// Set if pushes of different versions may be combined: the shard scales them alike.
+    bool mixes_versions = false;
 
     /// Returns the options for a group of a run. REQUIRES: the run has this group.
     static Options For(const RunSpec& run, uint32_t group);
@@ -189,6 +192,7 @@ class Combiner {
   void HandOn(Batch& batch, absl::Time now, std::vector<CompositeId>& composites);
   void FinishAll(CompositeId composite, absl::Time now);
 
+  const bool mixes_versions_;
   PolicyTraits policy_;
   std::map<WorkerId, Worker> workers_;  // All of the group.
   uint64_t next_ = 1;                   // The number of the next batch or composite.

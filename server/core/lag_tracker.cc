@@ -40,7 +40,7 @@ void LagTracker::RecordScale(double scale) {
   if (scales_.size() > kWindowUpdates) scales_.pop_front();
 }
 
-void LagTracker::RecordComposite(uint32_t gradients, uint64_t staleness) {
+void LagTracker::RecordComposite(uint32_t gradients, double staleness) {
   ++composites_;
   composite_parts_ += gradients;
   composite_sum_ += staleness;
@@ -48,7 +48,7 @@ void LagTracker::RecordComposite(uint32_t gradients, uint64_t staleness) {
 
 double LagTracker::composite_mean() const {
   if (composites_ == 0) return 0.0;
-  return static_cast<double>(composite_sum_) / static_cast<double>(composites_);
+  return composite_sum_ / static_cast<double>(composites_);
 }
 
 double LagTracker::mean() const {

@@ -50,7 +50,8 @@ class LagTracker {
   void RecordGradient(WorkerId worker, uint64_t staleness);
 
   /// Records, beside its gradients, the push of an aggregator that brought so many of them.
-  void RecordComposite(uint32_t gradients, uint64_t staleness);
+  /// `staleness`: the mean of theirs.
+  void RecordComposite(uint32_t gradients, double staleness);
 
   /// Records an update that made `version` out of gradients with these base versions. A round that
   /// closed without a gradient is not recorded. REQUIRES: bases is not empty, each base < version.
@@ -86,7 +87,7 @@ class LagTracker {
   uint64_t gradients_ = 0;
   uint64_t composites_ = 0;
   uint64_t composite_parts_ = 0;
-  uint64_t composite_sum_ = 0;
+  double composite_sum_ = 0;
   uint64_t sum_ = 0;
   uint64_t max_ = 0;
   std::vector<uint64_t> histogram_;

@@ -10,8 +10,10 @@ void Round::Add(const Contribution& contribution) {
   gradients_ += contribution.parts();
   heard_from_.insert(contribution.worker);
   done_.insert(contribution.worker);
-  heard_from_.insert(contribution.others.begin(), contribution.others.end());
-  done_.insert(contribution.others.begin(), contribution.others.end());
+  for (const Contribution::Other& other : contribution.others) {
+    heard_from_.insert(other.worker);
+    done_.insert(other.worker);
+  }
   if (order_ == PolicyTraits::Order::kArrival) {
     contributions_.push_back(contribution);
     return;
@@ -59,7 +61,8 @@ double Round::InverseDivisor() const {
 std::vector<Version> Round::bases() const {
   std::vector<Version> bases;
   for (const Contribution& contribution : contributions_) {
-    bases.insert(bases.end(), contribution.parts(), contribution.base);
+    bases.push_back(contribution.base);
+    for (const Contribution::Other& other : contribution.others) bases.push_back(other.base);
   }
   return bases;
 }

@@ -49,8 +49,12 @@ class Round {
 
     /// The worker, and the further ones whose gradients the push combines, in order of ids.
     WorkerId worker{};
-    std::vector<WorkerId> others = {};
     Version base{};
+    struct Other {
+      WorkerId worker{};
+      Version base{};
+    };
+    std::vector<Other> others = {};
     uint32_t examples = 0;  // In the gradients of all of them.
 
     /// The factor by which staleness compensation and guard multiply the gradient.

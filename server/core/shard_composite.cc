@@ -28,6 +28,9 @@ std::string ShardMachine::WhyNotCombined(const PushHeader& header) const {
   if (header.weighs_examples != weighs_examples) return "the round weighs gradients otherwise";
   for (const PushPart& part : header.parts) {
     const PushHeader push = HeaderOf(header, part);
+    if (push.base != header.base && ScaleOf(push) != ScaleOf(header)) {
+      return "its gradients are scaled by their staleness, each otherwise";
+    }
     if (const auto refusal = RefuseByHeader(push)) return NameOf(part) + ": " + refusal->message;
     // A part that has come another way counts already, and so would count twice.
     if (push.sequence != members().At(part.worker).expected()) {

@@ -345,7 +345,7 @@ class ShardMachine {
   void ExpectMore(const PushHeader& push, uint32_t part, PendingCall& call);
 
   /// Adds a push with values to the open round.
-  void Contribute(const PushFacts& facts, uint64_t staleness);
+  void Contribute(const PushFacts& facts);
   void NoteBatch(const PushHeader& header);
   void NotePace(const PushHeader& header);
 

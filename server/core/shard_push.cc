@@ -1,6 +1,7 @@
 // The part of ShardMachine that decides about complete pushes.
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -153,7 +154,7 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
     output.keeps_payload = true;
     // A draft made of another push alone is no longer valid.
     if (state_.draft.has_value() && state_.draft->push != facts.push) state_.draft.reset();
-    Contribute(facts, decision.reply.staleness);
+    Contribute(facts);
   }
   Advance(output);
 
@@ -174,32 +175,43 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   decision.reply.outcome = is_applied ? PushOutcome::kApplied : PushOutcome::kBuffered;
   size_t part = 0;
   ForEachPush(header, [&](const PushHeader& push) {
-    const uint64_t checksum = IsComposite(header) ? header.parts[part++].checksum : facts.checksum;
+    MemberRecord& member = state_.members.At(push.identity.worker);
     ++state_.outcomes[decision.reply.outcome];
-    state_.members.At(push.identity.worker).RecordAnswer(push.sequence, checksum, decision.reply);
+    if (!IsComposite(header)) {
+      return member.RecordAnswer(push.sequence, facts.checksum, decision.reply);
+    }
+    const PushPart& own = header.parts[part++];
+    member.RecordAnswer(push.sequence, own.checksum, ReplyTo(decision.reply, own));
   });
   return decision;
 }
 
-void ShardMachine::Contribute(const PushFacts& facts, uint64_t staleness) {
+void ShardMachine::Contribute(const PushFacts& facts) {
   const PushHeader& header = facts.header;
-  Round::Contribution contribution = {
-      .push = facts.push,
-      .worker = IsComposite(header) ? header.parts.front().worker : header.identity.worker,
-      .base = BaseOf(header),
-      .examples = header.examples,
-      .scale = ScaleOf(header),
-      .clip = header.seal.clip,
-      .stamp = StampOf(header),
-      .label = header.kind == PushKind::kValues ? header.label : 0};
-  const bool is_scaled = guard_.Scale(staleness) < 1.0;
+  Round::Contribution contribution = {.push = facts.push,
+                                      .worker = header.identity.worker,
+                                      .base = BaseOf(header),
+                                      .examples = header.examples,
+                                      .scale = ScaleOf(header),
+                                      .clip = header.seal.clip,
+                                      .stamp = StampOf(header),
+                                      .label = header.kind == PushKind::kValues ? header.label : 0};
+  uint64_t staleness_sum = 0;
   ForEachPush(header, [&](const PushHeader& push) {
-    const WorkerId worker = push.identity.worker;
-    if (worker != contribution.worker) contribution.others.push_back(worker);
-    if (is_scaled) ++state_.guard_counts.scaled;
-    state_.lag.RecordGradient(worker, staleness);
+    const uint64_t staleness = StalenessOf(push);
+    staleness_sum += staleness;
+    if (guard_.Scale(staleness) < 1.0) ++state_.guard_counts.scaled;
+    state_.lag.RecordGradient(push.identity.worker, staleness);
   });
-  if (IsComposite(header)) state_.lag.RecordComposite(contribution.parts(), staleness);
+  if (IsComposite(header)) {
+    contribution.worker = header.parts.front().worker;
+    contribution.base = header.parts.front().base;
+    for (const PushPart& part : std::span(header.parts).subspan(1)) {
+      contribution.others.push_back({part.worker, part.base});
+    }
+    state_.lag.RecordComposite(contribution.parts(),
+                               static_cast<double>(staleness_sum) / contribution.parts());
+  }
   state_.round.Add(contribution);
 }
 

@@ -265,7 +265,7 @@ ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
 void ShardEngine::NotePush(const PushRecord& record) {
   if (IsComposite(record.header)) {
     for (const PushPart& part : record.header.parts) {
-      NotePush({HeaderOf(record.header, part), record.reply, record.took_effect});
+      NotePush({HeaderOf(record.header, part), ReplyTo(record.reply, part), record.took_effect});
     }
     return;
   }

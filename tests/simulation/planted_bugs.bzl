@@ -114,8 +114,8 @@ PLANTED_BUGS = {
     )]),
     # The second part of a composite is in the weights, but its worker's record does not say so.
     "composite_loses_a_part": ("//server/core:shard_push.cc", [(
-        "state_.members.At(push.identity.worker).RecordAnswer(",
-        "if (part != 2) state_.members.At(push.identity.worker).RecordAnswer(",
+        "member.RecordAnswer(push.sequence, own.checksum,",
+        "if (part != 2) member.RecordAnswer(push.sequence, own.checksum,",
     )]),
     # A shard cannot recognise the push of a worker that it has counted as a part.
     "composite_without_checksums": ("//common/protocol:composite_push.cc", [(

@@ -196,7 +196,7 @@ void SimShard::Absorb(ShardResult result) {
 void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
   if (!IsComposite(header)) return NoteOnePush(header, reply, /*is_later_part=*/false);
   for (const PushPart& part : header.parts) {
-    NoteOnePush(HeaderOf(header, part), reply, part != header.parts.front());
+    NoteOnePush(HeaderOf(header, part), ReplyTo(reply, part), part != header.parts.front());
   }
 }
 

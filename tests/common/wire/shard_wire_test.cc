@@ -64,6 +64,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   composite.parts = {{.worker = WorkerId{3},
                       .incarnation = Incarnation{4},
                       .sequence = Sequence{5},
+                      .base = Version{41},
                       .slot = 1,
                       .clock = WorkerClock{6},
                       .examples = 7,

@@ -300,6 +300,15 @@ TEST_F(CombinerTest, CombinesOnlyPushesOfOneVersionAndSendsTheOldestVersionFirst
   EXPECT_EQ(Take(), "501 | 401 601");
 }
 
+TEST_F(CombinerTest, CombinesPushesOfAllVersionsWhereTheShardScalesThemAlike) {
+  Combiner combiner({.first = WorkerId{kFirst}, .workers = 2, .mixes_versions = true});
+  combiner.OnView(ViewOf(1, {Founding(4), Founding(5)}));
+  combiner.OnPush(Part(4, 1), HeaderWith(4, 1, 8), now_);
+  combiner.OnPush(Part(5, 1), HeaderWith(5, 1, 7), now_);
+
+  EXPECT_EQ(combiner.TakeComposite(now_)->parts.size(), 2u);
+}
+
 TEST_F(CombinerTest, HandsTheAnswersOfABatchOnTogether) {
   Begin();
   Push(4, 1, 8);

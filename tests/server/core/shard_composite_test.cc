@@ -102,6 +102,39 @@ TEST_F(CompositeTest, CountsNoPartIfOneComesByItselfWhileThePayloadIsOnItsWay) {
   EXPECT_EQ(driver_.core().lag().gradients(), 1u);
 }
 
+TEST_F(CompositeTest, EachPartHasTheStalenessOfItsOwnVersion) {
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) Reply(PushOf(3, sequence, sequence - 1));
+  driver_.PublishAll();
+  const Facts older = PushOf(2, 1, 0);
+
+  Reply(CompositeOf({PushOf(0, 1, 2), older}));
+
+  EXPECT_EQ(driver_.core().lag().workers().at(WorkerId{0}).last, 1u);
+  EXPECT_EQ(driver_.core().lag().workers().at(WorkerId{2}).last, 3u);
+  EXPECT_EQ(driver_.core().lag().composite_mean(), 2.0);
+  const std::vector<Version> bases = {Version{2}, Version{0}};
+  EXPECT_EQ(driver_.core().lag().vector_clocks().back().bases, bases);
+  driver_.PublishAll();
+  EXPECT_EQ(Reply(older).staleness, 3u);
+}
+
+TEST(ScaledCompositeTest, PartsThatAreScaledOtherwiseAreNotCombined) {
+  ShardMachine::Options options = TestOptions({Policy::kAsync});
+  options.optimizer.staleness_scaling = StalenessScaling::kPerGradient;
+  ShardMachineDriver driver(options);
+  driver.Start(FoundingView(4));
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    driver.Push(PushOf(3, sequence, sequence - 1));
+  }
+  driver.PublishAll();
+
+  const PushReply mixed = driver.Push(CompositeOf({PushOf(0, 1, 1), PushOf(2, 1, 0)})).reply;
+  const PushReply alike = driver.Push(CompositeOf({PushOf(0, 1, 1), PushOf(2, 1, 1)})).reply;
+
+  EXPECT_EQ(mixed.outcome, PushOutcome::kNotCombined);
+  EXPECT_EQ(alike.outcome, PushOutcome::kApplied);
+}
+
 TEST_F(CompositeTest, IsForRunsWithAggregators) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.takes_composites = false;
