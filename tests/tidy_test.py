@@ -293,6 +293,7 @@ cc_library(
         self.fixed("server/core")
         self.assertTrue((self.root / "server/core/BUILD").read_text(encoding="utf-8").startswith("""\
 package(default_visibility = [
+    "//server/aggregator:__pkg__",
     "//server/service:__pkg__",
     "//server/status:__pkg__",
     "//tests:__subpackages__",

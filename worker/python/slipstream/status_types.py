@@ -155,8 +155,8 @@ class ShardStatus:
     pulled_fp32_bytes: int = 0
     # The place, from 0, in the run's stages (RunStatus) of the one that the shard is in.
     stage: int = 0
-    # Of the pushes of aggregators that counted: their number, that of their parts, and the mean staleness
-    # where each counts once, however many parts it has.
+    # The number of aggregators' pushes that counted, that of their parts, and the mean staleness where each
+    # push counts once, however many parts it has.
     composites: int = 0
     composite_parts: int = 0
     composite_staleness: float = 0.0
@@ -320,8 +320,8 @@ class MissingMembers:
     # Ids of workers. Empty if a server or an aggregator is missing, or if any worker would do.
     workers: tuple[int, ...] = ()
     fails_in_seconds: float = 0.0
-    # Those that have not come, or while the run is INITIALIZING, those that do not know its members yet.
-    # Empty if a server or a worker is missing.
+    # The aggregators that have not come, or while the run is INITIALIZING, those that do not know its members
+    # yet. Empty if a server or a worker is missing.
     aggregators: tuple[MissingMembers.Aggregator, ...] = ()
 
 
