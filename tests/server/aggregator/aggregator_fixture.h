@@ -229,7 +229,7 @@ class AggregatorTest : public testing::Test {
  protected:
   /// Begins a run that has so many members.
   void Start(uint32_t members) {
-    Aggregator::Options options = {.run = TreeRun()};
+    Aggregator::Options options = {.run = run_};
     options.now = [this] { return absl::UnixEpoch() + absl::Seconds(seconds_.load()); };
     aggregator_ = std::make_unique<Aggregator>(options, std::make_unique<FakeUplinks>(shard_));
     orders_ = TreeOrders(members);
@@ -256,6 +256,7 @@ class AggregatorTest : public testing::Test {
     return aggregator_->FinishPush(std::move(push), &call);
   }
 
+  RunSpec run_ = TreeRun();
   std::atomic<int64_t> seconds_ = 0;  // The aggregator's clock, which only the test moves.
   ServerOrders orders_;
   ScriptedShard shard_;

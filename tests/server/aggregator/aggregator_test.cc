@@ -137,6 +137,7 @@ TEST_F(AggregatorTest, AVersionThatTheWorkerHoldsIsNotSentAgain) {
 }
 
 TEST_F(AggregatorTest, WorkersOfDifferentVersionsGoOnWithTheNewest) {
+  run_.optimizer.staleness_scaling = StalenessScaling::kPerGradient;
   Start(2);
   shard_.ReplyBy(
       [](const PushHeader& composite) { return Applied(composite, 10 + Value(composite.base)); });
@@ -156,6 +157,7 @@ TEST_F(AggregatorTest, WorkersOfDifferentVersionsGoOnWithTheNewest) {
 }
 
 TEST_F(AggregatorTest, WorkIsForTheWeightsThatItCameWith) {
+  run_.optimizer.staleness_scaling = StalenessScaling::kPerGradient;
   Start(2);
   shard_.ReplyBy([](const PushHeader& composite) {
     UplinkAnswer answer = Applied(composite, 10 + Value(composite.base));
@@ -286,7 +288,7 @@ TEST_F(AggregatorTest, WaitsForAWorkerOnlyForAWhile) {
   RecordingCall call;
   Push(Header(0), 2, call);
 
-  seconds_ = 1;
+  seconds_ = absl::ToInt64Seconds(Combiner::kLongPatience);
   ++orders_.number;
   aggregator_->OnOrders(orders_);  // Has it look at the clock.
 
