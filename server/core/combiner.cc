@@ -129,12 +129,12 @@ absl::Duration Combiner::Patience() const {
     awaits_first = awaits_first || (worker.state == State::kAwaited && !worker.has_pushed);
     if (worker.step < absl::InfiniteDuration()) steps.push_back(worker.step);
   }
-  const absl::Duration patience =
-      policy_.one_per_member || awaits_first ? kLongPatience : kPatience;
-  if (steps.empty()) return patience;
+  if (policy_.one_per_member || awaits_first) return kLongPatience;
+  if (steps.empty()) return kPatience;
   const auto median = steps.begin() + static_cast<ptrdiff_t>(steps.size() / 2);
   std::ranges::nth_element(steps, median);
-  return patience + 2 * *median;
+  // A step may have been long because there was no work.
+  return std::min(kPatience + 2 * *median, kLongPatience);
 }
 
 absl::Time Combiner::WaitingSince() const {

@@ -59,11 +59,11 @@ class Combiner {
     static Options For(const RunSpec& run, uint32_t group);
   };
 
-  /// How long a push waits for awaited workers, and an answer for the others of its batch, beside
-  /// the time of two steps of the group's median worker, each at its quickest. Under policies that
-  /// take a gradient of each member, kLongPatience: the shard would wait for the slowest anyway,
-  /// and the bits of the result depend on which pushes are combined. The first pushes of founding
-  /// members are awaited as long.
+  /// How long a push waits for awaited workers, and an answer for the others of its batch:
+  /// kPatience and the time of two steps of the group's median worker, each at its quickest, but
+  /// kLongPatience at most. Under policies that take a gradient of each member, kLongPatience: the
+  /// shard would wait for the slowest anyway, and the bits of the result depend on which pushes are
+  /// combined. The first pushes of founding members are awaited as long.
   static constexpr absl::Duration kPatience = absl::Seconds(1);
   static constexpr absl::Duration kLongPatience = absl::Seconds(30);
 
