@@ -22,7 +22,7 @@ WORKER_3 = blob(1, IDENTITY)
 PUSH = first_chunk(IDENTITY, 1, 1, bytes(4))
 # A push of one value that combines one of worker 3.
 COMPOSITE = (blob(1, blob(1, fixed64(1, 1)) + fixed64(3, 1) + number(5, 1) + number(6, 1)
-                  + blob(20, number(1, 3) + number(2, 1) + number(6, 1))) + blob(15, bytes(4)))
+                  + blob(20, number(1, 3) + number(2, 1) + number(3, 1) + number(6, 1))) + blob(15, bytes(4)))
 
 # A method, the message it is sent, and the roles that may call it with this message: s the server
 # of shard 1, a the aggregator of worker 3's group for shard 0, w worker 3, o an operator, v a viewer,
@@ -46,7 +46,7 @@ CALLS = {
     "GetTransports (server)": Call(SHARD + "GetTransports", number(2, 1), "s"),
     "Initialize": Call(SHARD + "Initialize", blob(1, WORKER_3), "wt"),
     "Pull": Call(SHARD + "Pull", WORKER_3, "awt"),
-    "Pull (trains)": Call(SHARD + "Pull", WORKER_3 + number(4, 1), "wt"),
+    "Pull (trains)": Call(SHARD + "Pull", WORKER_3 + number(4, 1) + number(6, 1), "wt"),
     "Pull (reader)": Call(SHARD + "Pull", b"", "sSawWort"),
     "Push": Call(SHARD + "Push", PUSH, "wt"),
     "Exchange": Call(SHARD + "Exchange", PUSH, "wt"),
