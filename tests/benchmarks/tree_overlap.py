@@ -13,7 +13,8 @@ fit one processor.
 Policy is 1-softsync. Three runs: every worker talks to the server ("base"); an aggregator on each node
 ("tree"); the tree, with worker.lanes: free ("free"). Overlap is compute / (compute + communication that
 was not hidden), the mean over the workers, from the status at the end; the first weights, which come over
-the same links, are part of it. Beside it stands the prediction of a cost model. Its unit of time is M / B,
+the same links, are part of it, and so is the end, where units of work are small and are asked for over the
+same links: a run of few steps hides less. Beside it stands the prediction of a cost model. Its unit of time is M / B,
 which the server's link takes for the model once. `senders` (workers, or with a tree nodes) compute for a
 time c, queue for the server's link with the gradient, and queue again with the weights. So it is a closed
 network of queues, and mean value analysis gives the length of a step. With free lanes both directions go on
@@ -88,7 +89,7 @@ def ip(*words):
 
 def shape(mbit, device, inside=()):
     subprocess.run([*inside, "tc", "qdisc", "add", "dev", device, "root", "tbf", "rate", f"{mbit}mbit",
-                    "burst", "64kb", "limit", "8mb"], check=True)
+                    "burst", "64kb", "limit", "512kb"], check=True)
 
 
 @contextlib.contextmanager
