@@ -175,7 +175,9 @@ void Combiner::CloseBatch() {
   const auto header = [this](WorkerId id) -> const PushHeader& {
     return workers_.at(id).pushes.front().header;
   };
-  for (auto& [id, worker] : workers_) {
+  for (auto& entry : workers_) {  // Clang 14 captures no structured bindings.
+    const WorkerId id = entry.first;
+    Worker& worker = entry.second;
     if (worker.state == State::kAwaited) worker.state = State::kAway;
     if (worker.state != State::kHere) continue;
     worker.state = State::kUp;
