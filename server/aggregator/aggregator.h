@@ -1,12 +1,11 @@
 #ifndef SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_
 #define SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_
 
+#include <bit>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -20,10 +19,8 @@
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
 #include "server/aggregator/aggregator_pulls.h"
-#include "server/aggregator/combined_values.h"
-#include "server/aggregator/part_answers.h"
+#include "server/aggregator/push_group.h"
 #include "server/aggregator/uplink.h"
-#include "server/core/combiner.h"
 #include "server/core/coordinator_orders.h"
 #include "server/service/pull_engine.h"
 #include "server/service/push_engine.h"
@@ -35,7 +32,7 @@ namespace slipstream {
 /// whenever a push cannot be combined, or it is not known whether it counts, the push is answered
 /// NOT_COMBINED, and its worker sends it to the shard (common/protocol/composite_push.h).
 ///
-/// The Combiner decides which pushes go together, and when. Threads, one for each composite on its
+/// A PushGroup, which is not thread-safe, decides. Threads, one for each composite on its
 /// way, take composites from it, add the gradients up and wait for the shard's answer.
 ///
 /// It also answers the pulls by which its workers follow the shard's versions beside their pushes;
@@ -111,64 +108,18 @@ class Aggregator final : public PushEngine, public PullEngine {
   /// One thread is always free to watch the time, and to send back.
   static constexpr size_t kThreadsMax = kUplinksMax + 1;
 
-  using PartId = Combiner::PartId;
-  using CompositeId = Combiner::CompositeId;
+  /// The name of a call is its address: it is answered or cancelled before it is destroyed.
+  static CallId NameOf(WaitingCall* call) { return std::bit_cast<CallId>(call); }
+  static WaitingCall* CallOf(CallId name) { return std::bit_cast<WaitingCall*>(name); }
 
-  /// A complete push that was not answered.
-  struct Waiting {
-    WaitingCall* call = nullptr;  // Null if nobody waits for the answer any more.
-    PushHeader header;
-    uint64_t checksum = 0;
-    PushPayload payload;  // Empty once it was taken.
-  };
-
-  /// A composite on its way.
-  struct Outgoing {
-    CompositeId id{};
-    PushHeader header;
-    std::vector<WeighedPayload> gradients;  // In the order of the header's parts.
-    PolicyTraits::Weighing weighing = PolicyTraits::Weighing::kEqual;
-    uint64_t bytes = 0;       // The size of the gradients.
-    bool has_uplink = false;  // Not set if all uplinks are in use: then it is sent back.
-    std::shared_ptr<BufferPool> pool;
-  };
-
-  /// A composite that was taken, and whose parts are not answered yet.
-  struct Sent {
-    std::vector<PartId> parts;
-    std::optional<CountedComposite> counted;
-
-    /// Not OK if the shard was not reached. Then the workers' calls end, so that the workers leave
-    /// the aggregator alone for a while.
-    absl::Status failure;
-  };
-  struct Reply {
-    WaitingCall* call;
-    absl::StatusOr<Answer> answer;
-  };
-  using Replies = std::vector<Reply>;
-
-  /// Returns why a push is not taken; empty if it is.
-  std::string_view FaultOf(const PushHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsMember(const PushHeader& header) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool IsMember(const Identity& identity) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Returns what the aggregator lacks for its work; empty if nothing.
+  std::string_view Lack() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Returns whether a pull is one of those that need not go to the shard.
   bool Serves(const PullRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Sends a member's push back. Nobody waits for its next one.
-  PushReply SendBack(WorkerId worker, std::string_view why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  /// Returns the traits of the policy that the run is in.
-  PolicyTraits TraitsNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::optional<Outgoing> TakeComposite() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Replies OnAnswer(const Outgoing& composite, absl::StatusOr<UplinkAnswer> answer, Weights weights)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  /// Returns the answers to the parts of composites, which are forgotten.
-  Replies TakeReplies(const std::vector<CompositeId>& composites)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  static void Deliver(Replies replies);
+  static void Deliver(PushGroup::Replies replies);
+  std::shared_ptr<BufferPool> Pool();
 
   /// Has a thread look for a composite, and makes the thread if none is idle.
   void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -178,40 +129,27 @@ class Aggregator final : public PushEngine, public PullEngine {
 
   /// Sends a composite. Sets `weights` to a buffer that holds those of the answer, if there are
   /// any.
-  absl::StatusOr<UplinkAnswer> Exchange(Outgoing& composite, std::shared_ptr<FloatBuffer>& weights,
+  absl::StatusOr<UplinkAnswer> Exchange(PushGroup::Outgoing& composite,
+                                        std::shared_ptr<FloatBuffer>& weights,
                                         std::unique_ptr<Uplink>& uplink);
-  void Send(Outgoing composite, std::unique_ptr<Uplink>& uplink);
+  void Send(PushGroup::Outgoing composite, std::unique_ptr<Uplink>& uplink);
   void NoteReached(const absl::Status& status);
   absl::StatusOr<AggregatorPulls::Fetched> Fetch(const AggregatorPulls::Asked& pull);
 
   // Constant after construction.
   const Options options_;
-  const uint32_t workers_;  // The number of workers of the group.
   const std::unique_ptr<Uplinks> uplinks_;
 
   Mutex mutex_;
   CondVar work_came_;
-  Combiner combiner_ ABSL_GUARDED_BY(mutex_);
-  ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
+  PushGroup group_ ABSL_GUARDED_BY(mutex_);
   std::string upstream_ ABSL_GUARDED_BY(mutex_);  // Empty while it is unknown.
-  uint64_t next_push_ ABSL_GUARDED_BY(mutex_) = 1;
-  uint64_t bytes_held_ ABSL_GUARDED_BY(mutex_) = 0;  // Of pushes that were begun, until answered.
-  uint32_t under_way_ ABSL_GUARDED_BY(mutex_) = 0;   // Composites that were taken.
-  std::map<PartId, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::map<CompositeId, Sent> sent_ ABSL_GUARDED_BY(mutex_);
-
-  // The workers of the calls that have brought a push.
-  std::map<WaitingCall*, WorkerId> callers_ ABSL_GUARDED_BY(mutex_);
 
   // Set once, when the model is known; null before, and if there is no memory for it. The pool is
   // thread-safe.
   std::shared_ptr<BufferPool> pool_ ABSL_GUARDED_BY(mutex_);
   bool shares_versions_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // For status, since the start.
-  uint64_t parts_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t composites_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t sent_back_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_reached_ ABSL_GUARDED_BY(mutex_) = true;  // For the log.
 
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;

@@ -70,8 +70,8 @@ ShardOptions ShardUplinks::OptionsOf(uint64_t run, const ShardMap& map) const {
   options.channel.identity.run = run;
   options.channel.server = number;
   options.channel.credentials = options_.credentials;
-  options.retry.give_up_after = options_.give_up_after;
-  options.overload_timeout = options_.give_up_after;
+  options.retry.give_up_after = kGiveUpAfter;
+  options.overload_timeout = kGiveUpAfter;
   options.seed = number;
   return options;
 }

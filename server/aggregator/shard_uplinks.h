@@ -24,6 +24,10 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex.
 class ShardUplinks final : public Uplinks {
  public:
+  /// A shard that cannot be reached for this long, or that answers RETRY_LATER for this long, is
+  /// given up. The workers then reach it themselves, or find that it is gone.
+  static constexpr absl::Duration kGiveUpAfter = absl::Seconds(5);
+
   struct Options {
     RunSpec run;
     ShardId shard{};
@@ -31,10 +35,6 @@ class ShardUplinks final : public Uplinks {
 
     /// The credentials by which the aggregator identifies itself over TCP.
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
-
-    /// A shard that cannot be reached for this long, or that answers RETRY_LATER for this long, is
-    /// given up. The workers then reach it themselves, or find that it is gone.
-    absl::Duration give_up_after = absl::Seconds(5);
   };
 
   explicit ShardUplinks(Options options) : options_(std::move(options)) {}

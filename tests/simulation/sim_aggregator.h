@@ -15,10 +15,9 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "proto/coordinator.pb.h"
-#include "server/aggregator/part_answers.h"
+#include "server/aggregator/push_group.h"
 #include "server/core/combiner.h"
 #include "server/core/coordinator_orders.h"
-#include "server/service/push_assembly.h"
 #include "server/service/push_framing.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
@@ -30,9 +29,9 @@
 
 namespace slipstream {
 
-/// An aggregator process in virtual time: production's Combiner, PushFraming and arithmetic, with a
-/// simulated network around them. It plays the part of Aggregator, and a ShardLane that of an
-/// Uplink. A call is identified by the number of its stream.
+/// An aggregator process in virtual time: production's PushGroup and PushFraming, with a simulated
+/// network around them. It plays the part of Aggregator, and a ShardLane that of an Uplink. The
+/// name of a call is the number of its stream.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
@@ -53,34 +52,15 @@ class SimAggregator final : private OrdersSink {
   std::string State() const;
 
  private:
-  using PartId = Combiner::PartId;
-  using CompositeId = Combiner::CompositeId;
-
   /// The call of a worker, which has one push at a time.
   struct Call {
     StreamPtr stream;
     PushFraming pushes;
-    std::optional<WorkerId> worker;  // Set once a push has begun.
-    std::optional<PartId> part;      // The push that waits for its answer.
-  };
-
-  /// A push that is complete. Its call may be gone while it is on its way to the shard.
-  struct Part {
-    uint64_t call = 0;
-    PushAssembly push;
-  };
-
-  /// A composite whose parts are not answered yet.
-  struct Sent {
-    std::vector<PartId> parts;
-    std::optional<CountedComposite> counted;
-    absl::Status failure;  // Not OK if the shard was not reached.
   };
 
   /// A connection to the shard, with what is on its way there.
   struct Uplink {
     ShardLane lane;
-    PushHeader header;
     std::vector<float> values;
     std::shared_ptr<FloatBuffer> weights;
   };
@@ -89,24 +69,16 @@ class SimAggregator final : private OrdersSink {
   void OnUpstream(const std::string& /*address*/) override { has_upstream_ = true; }
   void Describe(v1::SyncServerRequest& request) override;
 
-  BegunPush BeginPush(Call& call, const PushHeader& header);
-
-  /// Returns why no push with this header is taken; empty if it is.
-  std::string FaultOf(const PushHeader& header) const;
-  bool IsMember(const Identity& identity) const;
-  void FinishPush(Call& call, PushAssembly push);
   void NoteArrival(const PushHeader& header, std::vector<float> values);
 
-  /// Does what the combiner has to do now, and looks at it again when patience ends.
+  /// Does what the group has to do now, and looks at it again when patience ends.
   void Advance();
-  void SendUp(const Combiner::Composite& composite);
+  void SendUp(PushGroup::Outgoing composite);
   Uplink& FreeUplink();
-  void OnAnswer(CompositeId composite, const Uplink& uplink,
+  void OnAnswer(Combiner::CompositeId composite, const Uplink& uplink,
                 const absl::StatusOr<ShardLane::Answer>& answer);
-
-  /// Answers the parts of these composites, which are forgotten.
-  void HandOn(const std::vector<CompositeId>& composites);
-  void Reply(Call& call, Answer answer);
+  void Deliver(PushGroup::Replies replies);
+  void Reply(const Call& call, Answer answer);
 
   // Constant after construction.
   const SimWorld world_;
@@ -115,15 +87,10 @@ class SimAggregator final : private OrdersSink {
   const uint64_t number_;
   const std::shared_ptr<Process> process_ = std::make_shared<Process>();
 
-  Combiner combiner_;
-  ServerOrders orders_;
+  PushGroup pushes_;
   bool has_upstream_ = false;
   std::map<uint64_t, Call> calls_;  // By stream.
-  std::map<PartId, Part> parts_;
-  uint64_t next_part_ = 1;
-  uint64_t bytes_held_ = 0;
   std::vector<std::unique_ptr<Uplink>> uplinks_;
-  std::map<CompositeId, Sent> sent_;
   absl::Time next_look_ = absl::InfiniteFuture();
   SimServerSync sync_;
 };
