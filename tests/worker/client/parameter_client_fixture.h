@@ -83,9 +83,7 @@ class ParameterClientTest : public testing::Test {
     options.shards.push_encoding = encoding;
     // The fake shard sends weights in no other encoding.
     if (encoding == Encoding::kBf16) options.shards.weights_encoding = encoding;
-    options.shards.retry = {.first_wait = absl::Milliseconds(1),
-                            .wait_max = absl::Milliseconds(5),
-                            .give_up_after = absl::Milliseconds(200)};
+    options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(5)};
     return std::make_unique<ParameterClient>(
         options, std::vector<ParameterClient::Slot>{{weights_, gradient_, &listener_}},
         [](absl::Duration) { return true; }, cancel_);

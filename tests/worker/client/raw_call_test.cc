@@ -142,9 +142,10 @@ TEST_F(RawCallTest, WhatIsReadAheadIsReadNext) {
   EXPECT_EQ(Read(), "early");
   EXPECT_FALSE(call_->HasReadAhead());
 
-  Ask("late");
+  Ask("never");
   call_->ReadAhead();
   EXPECT_FALSE(call_->HasReadAhead());
+  Ask("late");
   EXPECT_EQ(Read(), "late");
 
   Ask("polled for");

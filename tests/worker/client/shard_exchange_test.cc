@@ -17,6 +17,7 @@
 #include "server/listen/local_listener.h"
 #include "tests/support/fake_shard.h"
 #include "tests/support/loopback.h"
+#include "tests/support/silent_port.h"
 #include "worker/client/shard_channel.h"
 
 namespace slipstream {
@@ -138,10 +139,15 @@ class Shard final : public v1::Shard::Service {
   std::string peer_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// A server with a shard, and a local socket if `listens`.
+/// A server with a shard at `address`, and a local socket if `listens`.
 struct Server {
-  explicit Server(const std::string& name, bool listens = true) : shard(name) {
-    loopback = ServeOnLoopback(shard);
+  explicit Server(const std::string& name, bool listens = true,
+                  const std::string& address = "127.0.0.1:0")
+      : shard(name) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &loopback.port);
+    builder.RegisterService(&shard);
+    loopback.server = builder.BuildAndStart();
     if (listens) local = LocalListener::Start(name, *loopback.server).value();
   }
   ~Server() {
@@ -217,19 +223,12 @@ TEST_F(ShardChannelTest, ASocketThatWasDemandedAndIsNotThereIsAnErrorWithItsReme
 }
 
 TEST_F(ShardChannelTest, AgreesAnewWithAServerThatWasReplaced) {
-  auto server = std::make_unique<Server>(NewLocalName());
+  const SilentPort port;  // Nobody else gets it between the two servers.
+  auto server = std::make_unique<Server>(NewLocalName(), /*listens=*/true, port.address());
   ShardChannel channel = Channel(*server, Transport::kAuto);
   ASSERT_EQ(PathOf(channel, *server), "fd");
-  const int port = server->loopback.port;
   server.reset();
-  grpc::ServerBuilder builder;
-  int bound = 0;
-  builder.AddListeningPort("127.0.0.1:" + std::to_string(port), grpc::InsecureServerCredentials(),
-                           &bound);
-  Server next(NewLocalName(), /*listens=*/false);
-  builder.RegisterService(&next.shard);
-  const std::unique_ptr<grpc::Server> again = builder.BuildAndStart();
-  ASSERT_EQ(bound, port) << "the port was taken by somebody else";
+  const Server next(NewLocalName(), /*listens=*/false, port.address());
 
   EXPECT_NE(PathOf(channel, next), "ipv4") << "the old connection is broken";
   // Retry like a caller. More calls may fail until the broken TCP connection is noticed, too.
@@ -241,13 +240,11 @@ TEST_F(ShardChannelTest, AgreesAnewWithAServerThatWasReplaced) {
     path = PathOf(channel, next);
   }
   EXPECT_EQ(path, "ipv4");
-  again->Shutdown(std::chrono::system_clock::now());
 }
 
 TEST_F(ShardChannelTest, AShardThatCannotBeAskedIsATransientFailure) {
-  auto server = std::make_unique<Server>(NewLocalName());
-  ShardChannel channel = Channel(*server, Transport::kAuto);
-  server.reset();
+  // Port 1 of this machine is reserved, and no process listens there.
+  ShardChannel channel("127.0.0.1:1", {.transport = Transport::kAuto}, cancel_);
 
   EXPECT_TRUE(absl::IsUnavailable(channel.Get().status())) << channel.Get().status();
 }
