@@ -175,8 +175,12 @@ class Pace {
   void OnAsked(const WeightsAsked& asked) {
     const auto found = workers_.find(asked.trainer.incarnation);
     if (found == workers_.end() || asked.sequence != Next(found->second.answered)) return;
-    Enter(found->second, asked.clock);
-    Wait(found->second);
+    Worker& worker = found->second;
+    Enter(worker, asked.clock);
+    // An earlier call for the same weights may be held back for a reader only, and be answered
+    // first. What it has to see is settled.
+    const bool is_settled = worker.may_go_on && worker.waits_for == ClockAwaited(worker);
+    if (!is_settled) Wait(worker);
     LetGoOn();
   }
 
@@ -270,9 +274,14 @@ class Pace {
     return slowest;
   }
 
+  /// Returns the clock that the slowest worker must reach before this worker goes on.
+  uint64_t ClockAwaited(const Worker& worker) const {
+    return worker.clock - std::min(worker.clock, slack_);
+  }
+
   /// The worker's call begins or is repeated.
   void Wait(Worker& worker) {
-    worker.waits_for = worker.clock - std::min(worker.clock, slack_);
+    worker.waits_for = ClockAwaited(worker);
     worker.may_go_on = false;
   }
 
