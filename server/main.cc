@@ -170,6 +170,11 @@ int Main(int argc, char** argv) {
   if (line.aggregate.has_value() && *line.aggregate >= run.cluster.groups()) {
     return Exit(ExitCode::kUsage, WithoutGroup(*line.aggregate, run.cluster));
   }
+  if (run.durability.saves() && run.durability.directory.empty()) {
+    return Exit(ExitCode::kConfiguration,
+                "durability.level checkpoint needs durability.directory, the directory for this "
+                "server's checkpoints");
+  }
   // An aggregator has no address in the settings.
   const std::string& configured =
       line.aggregate.has_value() ? line.listen : run.cluster.servers[line.shard];

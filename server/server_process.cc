@@ -27,12 +27,16 @@
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
 #include "server/listen/access.h"
+#include "server/storage/checkpoint_store.h"
 
 namespace slipstream {
 namespace {
 
 // How soon the end of the run or a signal is noticed.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
+
+// How long the last checkpoint may take when the server stops.
+constexpr absl::Duration kDrainTime = absl::Seconds(8);
 
 // How often the heap is looked at.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
@@ -167,8 +171,7 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
     return absl::OkStatus();
   }
   if (absl::Status made = MakeShard(local_socket); !made.ok()) return made;
-  if (Value(options_.shard) == 0) MakeCoordinator();
-  return absl::OkStatus();
+  return Value(options_.shard) == 0 ? MakeCoordinator() : absl::OkStatus();
 }
 
 void ServerProcess::MakeAggregator(const std::string& local_socket) {
@@ -200,14 +203,65 @@ absl::Status ServerProcess::MakeShard(const std::string& local_socket) {
   shard.run = options_.run;
   shard.now = SteadyNow;
   shard.on_model = [this](uint64_t values) { connection_memory_.ReserveFor(values, options_.run); };
+  if (options_.run.durability.saves()) {
+    shard.open_store = [this](uint64_t run) {
+      return CheckpointStore::Open(disk_, options_.run.durability.directory, run, options_.shard);
+    };
+  }
   shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket, connections_.get());
   return absl::OkStatus();
 }
 
-void ServerProcess::MakeCoordinator() {
+absl::StatusOr<std::optional<SavedCoordinator>> ServerProcess::FindSavedRun() const {
+  const RunSpec& run = options_.run;
+  if (!run.durability.saves()) return std::nullopt;
+  absl::StatusOr<std::optional<SavedCoordinator>> saved = ReadJournal(run.durability.directory);
+  if (!saved.ok() || !saved->has_value()) return saved;
+  const absl::StatusOr<Coordinator::SavedRun> peeked = Coordinator::PeekAt((*saved)->state);
+  if (!peeked.ok()) return peeked.status();
+  if (peeked->is_over) return std::nullopt;
+  const std::string difference = SettingsDifference(run, (*saved)->settings);
+  if (difference.empty()) {
+    const absl::Status restored =
+        Coordinator(peeked->run, run, SteadyNow()).Restore((*saved)->state, SteadyNow());
+    return restored.ok() ? saved : restored;
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("{} holds run {:016x}, which is not over and has other settings: {}; go on with "
+                  "its settings, "
+                  "or choose another durability.directory for a new run",
+                  run.durability.directory, peeked->run, difference));
+}
+
+absl::Status ServerProcess::MakeCoordinator() {
   CoordinatorService::Options coordinator;
   coordinator.spec = options_.run;
   coordinator.run = RandomNumber();
+  if (options_.run.durability.saves()) {
+    const std::string& directory = options_.run.durability.directory;
+    if (absl::Status made = disk_.MakeDirectories(directory); !made.ok()) return made;
+    absl::StatusOr<std::unique_ptr<DiskLock>> lock = disk_.Lock(directory);
+    if (!lock.ok()) return lock.status();
+    coordinator_lock_ = *std::move(lock);
+  }
+  absl::StatusOr<std::optional<SavedCoordinator>> saved = FindSavedRun();
+  if (!saved.ok()) return saved.status();
+  if (saved->has_value()) {
+    const ConfigResult settings = ParseRunConfig((*saved)->settings_now, "the saved settings");
+    const RunSpec* const now = std::get_if<RunSpec>(&settings);
+    if (now == nullptr) return absl::DataLossError("the saved settings cannot be read");
+    coordinator.run = Coordinator::PeekAt((*saved)->state)->run;
+    coordinator.kept = {(*saved)->state, *now};
+    LogWarning("going on with a run that an earlier process began",
+               {{"run", fmt::format("{:016x}", coordinator.run)}});
+  }
+  if (options_.run.durability.saves()) {
+    coordinator.keep = [this](const std::string& state, const RunSpec& settings) {
+      return WriteJournal(
+          options_.run.durability.directory,
+          {.settings = ToYaml(options_.run), .settings_now = ToYaml(settings), .state = state});
+    };
+  }
   coordinator.settings = ToYaml(options_.run);
   coordinator.settings_difference = [this](const std::string& theirs) {
     return SettingsDifference(options_.run, theirs);
@@ -216,6 +270,7 @@ void ServerProcess::MakeCoordinator() {
   coordinator.now = SteadyNow;
   coordinator.connections = connections_.get();
   coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));
+  return absl::OkStatus();
 }
 
 absl::Status ServerProcess::Serve(const StopSignal& stop) {
@@ -261,6 +316,8 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
 }
 
 absl::Status ServerProcess::Finish() {
+  if (sync_ != nullptr) sync_->Stop();
+  if (shard_ != nullptr) shard_->Drain(kDrainTime);
   Shutdown();
   const std::string lost = shard_ == nullptr ? std::string() : shard_->FinishPushLog();
   return lost.empty() ? absl::OkStatus() : absl::DataLossError(lost);

@@ -25,6 +25,8 @@
 #include "server/service/coordinator_service.h"
 #include "server/service/server_sync.h"
 #include "server/service/shard_service.h"
+#include "server/storage/coordinator_journal.h"
+#include "server/storage/posix_disk.h"
 
 namespace slipstream {
 
@@ -80,7 +82,13 @@ class ServerProcess {
   absl::Status MakeServices(const std::string& local_socket);
   absl::Status MakeShard(const std::string& local_socket);
   void MakeAggregator(const std::string& local_socket);
-  void MakeCoordinator();
+
+  /// Makes the coordinator, of a new run or of the one that an earlier process left unfinished.
+  absl::Status MakeCoordinator();
+
+  /// Returns what such a process left; nothing if a new run is to begin, as the last one is over
+  /// and its servers know. Fails if it cannot be gone on with.
+  absl::StatusOr<std::optional<SavedCoordinator>> FindSavedRun() const;
 
   /// Adds to the message where the address came from, and what the user can do.
   absl::Status WithRemedy(const absl::Status& cannot_listen) const;
@@ -94,6 +102,8 @@ class ServerProcess {
   void Shutdown();
 
   const Options options_;
+  PosixDisk disk_;
+  std::unique_ptr<DiskLock> coordinator_lock_;  // Null where no coordinator keeps its state.
   ConnectionMemory connection_memory_{ReadMemoryBytes().limit};
   std::unique_ptr<Connections> connections_;
   std::unique_ptr<CoordinatorService> coordinator_;  // Null but in the server of shard 0.

@@ -29,7 +29,8 @@ class IncludeTest(unittest.TestCase):
                 ("server/service/a.cc", '"server/core/b.h"', True),
                 ("server/service/a.cc", '"worker/core/b.h"', False),
                 ("server/core/a.cc", '"server/service/b.h"', False),
-                ("server/storage/a.cc", '"server/core/b.h"', False),
+                ("server/storage/a.cc", '"server/core/b.h"', True),
+                ("server/storage/a.cc", '"server/service/b.h"', False),
                 ("server/ps_server.cc", '"server/service/b.h"', True),
                 ("server/ps_server.cc", '"worker/core/b.h"', False),
                 ("worker/client/a.cc", '"worker/core/b.h"', True),
@@ -41,7 +42,7 @@ class IncludeTest(unittest.TestCase):
                 ("common/base/a.cc", '"common/layout/b.h"', False),
                 ("common/kernels/a.cc", '"common/layout/b.h"', False),
                 ("common/config/a.cc", '"server/core/b.h"', False),
-                ("deploy/psctl/a.cc", '"server/core/b.h"', False),
+                ("deploy/psctl/a.cc", '"server/service/b.h"', False),
                 ("server/service/a.cc", '"tests/support/b.h"', False),
                 ("tests/server/a_test.cc", '"tests/support/b.h"', True),
                 ("tests/server/a_test.cc", '"worker/core/b.h"', True)):
@@ -293,9 +294,12 @@ cc_library(
         self.fixed("server/core")
         self.assertTrue((self.root / "server/core/BUILD").read_text(encoding="utf-8").startswith("""\
 package(default_visibility = [
+    "//deploy/psctl:__pkg__",
     "//server/aggregator:__pkg__",
     "//server/service:__pkg__",
     "//server/status:__pkg__",
+    "//server/storage:__pkg__",
+    "//server:__pkg__",
     "//tests:__subpackages__",
 ])
 """))

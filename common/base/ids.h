@@ -23,7 +23,6 @@ enum class Sequence : uint64_t {};
 
 /// A shard counts its lives: the first is 0, and another begins when the shard goes on from an
 /// older state. Versions, bases and sequences belong to one life, and are compared only within it.
-/// Shards cannot come back yet: a worker that meets a second life does not know how to go on.
 enum class Life : uint64_t {};
 
 /// A shard's clock: 0 for the initial weights, +1 with every update.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/config/all_reduce_checks.h"
+#include "common/config/durability_checks.h"
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
@@ -409,6 +410,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckInPlace(draft, diagnostics);
   CheckAllReduce(draft, diagnostics);
   CheckTree(draft, diagnostics);
+  CheckDurability(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

@@ -395,10 +395,41 @@ void AddSecurity(Table& table) {
       "certs/token", [](auto& s) -> auto& { return s.security.token; });
 }
 
+void AddDurability(Table& table) {
+  const std::string level = "durability.level";
+  table.push_back(Choice(
+      level,
+      "The state that survives the end of a server. memory: none, and the run fails. checkpoint: "
+      "servers save their state at intervals, and one that is started again goes on from its last "
+      "checkpoint; later updates are lost.",
+      {"memory", "checkpoint"}, [](auto& s) -> auto& { return s.durability.level; }));
+  table.push_back(Only(
+      level, {"checkpoint"}, "checkpoints",
+      Local(Field::Locality::kServer,
+            Scalar(
+                "durability.directory",
+                "The directory for the checkpoints of the server, the same each time that it is "
+                "started. Servers may share one. psctl run has its run directory for it.",
+                TextType{}, [](auto& s) -> auto& { return s.durability.directory; }))));
+  table.push_back(Only(level, {"checkpoint"}, "",
+                       Scalar(
+                           "durability.interval", "The time from one checkpoint to the next.",
+                           DurationType{absl::Milliseconds(100), absl::Hours(24)},
+                           [](auto& s) -> auto& { return s.durability.interval; })));
+  table.push_back(Only(
+      level, {"checkpoint"}, "",
+      Scalar(
+          "durability.keep",
+          "The number of its newest checkpoints that a server keeps; at least 2, as the newest may "
+          "be damaged.",
+          CountType{2, 100}, [](auto& s) -> auto& { return s.durability.keep; })));
+}
+
 void AddOperation(Table& table) {
   table.push_back(Choice(
       "run.after", "Whether servers exit when the run is over, or stay to serve pulls and status.",
       {"exit", "stay"}, [](auto& s) -> auto& { return s.run.after; }));
+  AddDurability(table);
   table.push_back(Scalar(
       "testing.push_delay_max",
       "A fault for tests: each worker waits a random time up to this before "

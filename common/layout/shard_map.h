@@ -56,6 +56,11 @@ class ShardMap {
 
   friend bool operator==(const ShardMap&, const ShardMap&) = default;
 
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.ranges_, self.fingerprint_);
+  }
+
  private:
   std::vector<ParameterRange> ranges_;
   uint64_t fingerprint_ = 0;

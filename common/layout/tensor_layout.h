@@ -20,6 +20,11 @@ struct ParameterRange {
 
   size_t size() const { return end - begin; }
   friend bool operator==(const ParameterRange&, const ParameterRange&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.begin, self.end);
+  }
 };
 
 /// One named tensor of fp32 values in the flat parameter vector.
@@ -30,6 +35,11 @@ struct Tensor {
 
   size_t size() const;
   friend bool operator==(const Tensor&, const Tensor&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.name, self.shape, self.offset);
+  }
 };
 
 /// How the model's named tensors lie in one flat vector: one after another, without gaps.
@@ -62,6 +72,11 @@ class TensorLayout {
   const Tensor* Find(std::string_view name) const;
 
   friend bool operator==(const TensorLayout&, const TensorLayout&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.tensors_, self.index_, self.parameters_);
+  }
 
  private:
   std::vector<Tensor> tensors_;

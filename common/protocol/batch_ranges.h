@@ -14,6 +14,11 @@ struct BatchRange {
   uint64_t count = 1;
 
   friend bool operator==(const BatchRange&, const BatchRange&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.first, self.count);
+  }
 };
 
 /// The mini-batches that one push stands for, in the order in which they were computed. There are

@@ -25,6 +25,11 @@ struct Identity {
   Incarnation incarnation{};
 
   friend bool operator==(const Identity&, const Identity&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.run, self.worker, self.incarnation);
+  }
 };
 
 /// Names one state of the whole model: the versions of all shards that have the same stamp were
@@ -36,6 +41,11 @@ struct Stamp {
   uint64_t number = 0;
 
   friend auto operator<=>(const Stamp&, const Stamp&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.publisher, self.number);
+  }
 };
 
 /// The facts about a push that its sender knows only when it has computed the whole of it.
@@ -206,7 +216,7 @@ constexpr std::string_view Name(PushOutcome outcome) {
   return "UNKNOWN";
 }
 
-enum class Durability : uint8_t { kMemory = 1, kSynced = 2 };
+enum class Durability : uint8_t { kMemory = 1, kSynced = 2, kCheckpoint = 3 };
 
 struct PushReply {
   PushOutcome outcome = PushOutcome::kApplied;
@@ -233,6 +243,12 @@ struct PushReply {
   std::optional<PushOutcome> first_outcome;
 
   friend bool operator==(const PushReply&, const PushReply&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.outcome, self.version, self.staleness, self.durability, self.expected,
+            self.retry_after_ms, self.message, self.life, self.first_outcome);
+  }
 };
 
 /// Returns the first answer to the push, which may be this one.
@@ -257,6 +273,11 @@ struct PullRequest {
   /// pull that trains thereby excuses its member from an open round that starts from an older
   /// version.
   Version min_version{};
+
+  /// The life of the shard to which min_version, sequence and held belong. In a later life they
+  /// mean nothing: the pull is answered at once with whole weights, which may be trained on if the
+  /// member has pushed nothing yet in that life.
+  Life min_life{};
 
   /// True if a gradient computed from the answer will be pushed.
   bool trains = false;

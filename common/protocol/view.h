@@ -56,6 +56,11 @@ struct Member {
   bool founding = false;
 
   friend bool operator==(const Member&, const Member&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.worker, self.incarnation, self.founding);
+  }
 };
 
 /// A numbered set of members, made by the coordinator. Every shard sees the same views, in order.
@@ -73,6 +78,11 @@ struct View {
   }
 
   friend bool operator==(const View&, const View&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.number, self.members);
+  }
 };
 
 }  // namespace slipstream

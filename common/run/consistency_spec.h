@@ -22,6 +22,11 @@ struct StalenessGuardSpec {
   uint64_t bound = 0;
 
   friend bool operator==(const StalenessGuardSpec&, const StalenessGuardSpec&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.action, self.bound);
+  }
 };
 
 struct ConsistencySpec {
@@ -45,6 +50,11 @@ struct ConsistencySpec {
   }
 
   friend bool operator==(const ConsistencySpec&, const ConsistencySpec&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.policy, self.parameters, self.max_staleness);
+  }
 };
 
 /// A policy, and the epochs of the run that it is for: those after the stage before, up to

@@ -65,6 +65,11 @@ class ParameterValues {
 
   friend bool operator==(const ParameterValues&, const ParameterValues&) = default;
 
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    for (auto& value : self.values_) archive(value);
+  }
+
  private:
   static constexpr double InitialOf(const ParameterRow& row) { return row.initial; }
   static constexpr size_t IndexOf(std::string_view key) {

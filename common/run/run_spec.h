@@ -286,6 +286,26 @@ struct LogSpec {
   friend bool operator==(const LogSpec&, const LogSpec&) = default;
 };
 
+/// What survives the end of a server.
+struct DurabilitySpec {
+  /// kMemory: nothing. kCheckpoint: what the shard's last checkpoint holds.
+  enum class Level { kMemory, kCheckpoint };
+  Level level = Level::kMemory;
+
+  /// The directory for the checkpoints of every server; empty for none. Server-local.
+  std::string directory;
+
+  /// The time from one checkpoint to the next.
+  absl::Duration interval = absl::Seconds(10);
+
+  /// How many of its newest checkpoints a shard keeps. At least 2, as the newest may be damaged.
+  uint32_t keep = 3;
+
+  bool saves() const { return level != Level::kMemory; }
+
+  friend bool operator==(const DurabilitySpec&, const DurabilitySpec&) = default;
+};
+
 struct RunControlSpec {
   enum class After { kExit, kStay };
 
@@ -368,6 +388,7 @@ struct RunSpec {
   EvaluationSpec evaluation;
   LogSpec log;
   RunControlSpec run;
+  DurabilitySpec durability;
   TestingSpec testing;
   SecuritySpec security;
 

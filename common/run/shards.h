@@ -27,7 +27,8 @@ inline constexpr uint32_t kBasesOfSlotMax = 3;
 /// weights; if more than the newest is kept for readers, the others and three more; for each
 /// gradient under way either a push or a version that is read, or its bases, or a push and its
 /// base; for each worker with free lanes a version that is read besides; the optimizer's state
-/// twice; and a fixed part. Saturates.
+/// twice; if checkpoints are made, a version and its state once more, as one that is written holds
+/// them; and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
 /// Returns how many workers can have gradients under way if a shard of `values` values takes no

@@ -168,6 +168,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   if (request.identity) *wire.mutable_identity() = ToWire(*request.identity);
   wire.set_shard_map(request.shard_map);
   wire.set_min_version(Value(request.min_version));
+  wire.set_min_life(Value(request.min_life));
   wire.set_trains(request.trains);
   wire.set_chunk_bytes(request.chunk_bytes);
   wire.set_sequence(Value(request.sequence));
@@ -337,6 +338,7 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   if (wire.has_identity()) request.identity = FromWire(wire.identity());
   request.shard_map = wire.shard_map();
   request.min_version = Version{wire.min_version()};
+  request.min_life = Life{wire.min_life()};
   request.trains = wire.trains();
   request.chunk_bytes = wire.chunk_bytes();
   request.sequence = Sequence{wire.sequence()};

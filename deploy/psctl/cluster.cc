@@ -15,12 +15,16 @@
 #include "common/process/steady_time.h"
 #include "common/security/security_flags.h"
 #include "deploy/psctl/child_process.h"
+#include "deploy/psctl/root_cause.h"
 
 namespace slipstream {
 namespace {
 
 // The time between looks at a port file: long against a look, and too short for a person to notice.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
+
+// The system chooses the port.
+constexpr char kAnyPort[] = "127.0.0.1:0";
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -53,6 +57,7 @@ absl::Status Cluster::Start() {
   for (uint32_t worker = 0; status.ok() && worker < options_.workers; ++worker) {
     status = StartWorker(worker);
   }
+  have_started_ = status.ok();
   return status;
 }
 
@@ -87,8 +92,14 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
 
 std::vector<std::string> Cluster::ServerCommand(uint32_t shard) const {
   // psctl reads the final figures after the run is over, so the servers must stay until then.
-  return {options_.programs.server, "--config", directory_.ConfigPath(), "--shard",
-          std::to_string(shard),    "--listen", "127.0.0.1:0",           "--set",
+  return {options_.programs.server,
+          "--config",
+          directory_.ConfigPath(),
+          "--shard",
+          std::to_string(shard),
+          "--listen",
+          kAnyPort,
+          "--set",
           "run.after=stay"};
 }
 
@@ -101,28 +112,54 @@ absl::Status Cluster::StartServer(uint32_t shard) {
 }
 
 absl::Status Cluster::StartAggregator(uint32_t group, uint32_t shard) {
+  const ProcessName name = {.role = Role::kAggregator, .number = shard, .group = group};
   std::vector<std::string> command = ServerCommand(shard);
-  command.insert(command.end(),
-                 {"--aggregate", std::to_string(group), "--coordinator", coordinator_});
-  return StartProcess({.role = Role::kAggregator, .number = shard, .group = group},
-                      std::move(command));
+  command.insert(command.end(), {"--port-file", directory_.PortFilePath(name), "--aggregate",
+                                 std::to_string(group), "--coordinator", coordinator_});
+  return StartProcess(name, std::move(command));
 }
 
 absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> command,
                                    const std::vector<std::string>& variables) {
+  absl::StatusOr<ChildProcess> process = Launch(name, command, variables);
+  if (!process.ok()) return process.status();
+  members_.push_back({.name = name,
+                      .command = std::move(command),
+                      .variables = variables,
+                      .process = *std::move(process)});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ChildProcess> Cluster::Launch(ProcessName name,
+                                             const std::vector<std::string>& command,
+                                             const std::vector<std::string>& variables) const {
   const std::string log = directory_.LogPath(name);
   // The first of several variables of one name counts.
   std::vector<std::string> environment = variables;
   for (std::string& variable : ChildEnvironment(environ)) {
     environment.push_back(std::move(variable));
   }
-  absl::StatusOr<ChildProcess> process = ChildProcess::Start({.command = std::move(command),
-                                                              .environment = std::move(environment),
-                                                              .stdout_path = log,
-                                                              .stderr_path = log});
-  if (!process.ok()) return process.status();
-  members_.push_back({.name = name, .process = *std::move(process)});
-  return absl::OkStatus();
+  return ChildProcess::Start({.command = command,
+                              .environment = std::move(environment),
+                              .stdout_path = log,
+                              .stderr_path = log});
+}
+
+bool Cluster::StartAgain(Member& member, const ProcessEnd& end) {
+  if (!options_.starts_again || !have_started_ || !MayStartAgain(end)) return false;
+  const absl::Time now = SteadyNow();
+  std::deque<absl::Time>& starts = member.starts_again;
+  if (starts.size() == kStartsAgainMax && starts.front() > now - kStartsAgainTime) return false;
+  if (starts.size() == kStartsAgainMax) starts.pop_front();
+  starts.push_back(now);
+  // A process that ended before it listened has no port yet.
+  if (const auto address = ParsePortFile(ReadFile(directory_.PortFilePath(member.name)))) {
+    std::ranges::replace(member.command, std::string(kAnyPort), *address);
+  }
+  absl::StatusOr<ChildProcess> process = Launch(member.name, member.command, member.variables);
+  if (!process.ok()) return false;
+  member.process = *std::move(process);
+  return true;
 }
 
 absl::Status Cluster::WaitForCoordinator() {
@@ -147,11 +184,12 @@ void Cluster::Poll() {
     if (member.has_ended) continue;
     const auto end = member.process.Poll();
     if (!end) continue;
-    member.has_ended = true;
-    ends_.push_back({.name = member.name,
-                     .exit_code = end->exit_code,
-                     .signal = end->signal,
-                     .was_told = were_told_});
+    const ProcessEnd how = {.name = member.name,
+                            .exit_code = end->exit_code,
+                            .signal = end->signal,
+                            .was_told = were_told_};
+    member.has_ended = !StartAgain(member, how);
+    (member.has_ended ? ends_ : started_again_).push_back(how);
   }
 }
 

@@ -1,13 +1,16 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_CLUSTER_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_CLUSTER_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
 #include "common/run/run_spec.h"
@@ -25,9 +28,16 @@ std::optional<std::string> ParsePortFile(std::string_view contents);
 
 /// The processes of one run on this machine: starts them, notes how they end, stops them.
 ///
+/// If it is asked to, it starts servers and aggregators again that end during the run: by the same
+/// command, at the port where the others know them.
+///
 /// Not thread-safe: main's thread owns it (child_process.h says why).
 class Cluster {
  public:
+  /// A process that ends more often than so many times within so long is not started again.
+  static constexpr size_t kStartsAgainMax = 5;
+  static constexpr absl::Duration kStartsAgainTime = absl::Minutes(1);
+
   struct Options {
     ProgramPaths programs;
     uint32_t servers = 1;
@@ -49,6 +59,9 @@ class Cluster {
     /// The directory for weights that workers save; if empty, the one that the run's settings name.
     std::string save_dir;
 
+    /// Whether servers and aggregators that end during the run are started again.
+    bool starts_again = false;
+
     /// How long server 0 may take until it listens.
     absl::Duration start_timeout = absl::Minutes(2);
   };
@@ -62,7 +75,7 @@ class Cluster {
   /// started run until Stop.
   absl::Status Start();
 
-  /// Notes which processes have ended. Never blocks.
+  /// Notes which processes have ended, and starts those again that are to go on. Never blocks.
   void Poll();
 
   /// Waits until a process that ran at the last Poll ends, somebody asks to stop for the first
@@ -74,8 +87,11 @@ class Cluster {
   void Stop(absl::Duration patience);
 
   /// Returns the ends in the order in which Poll found them, servers first where one Poll found
-  /// several.
+  /// several; without the ends of processes that were started again.
   const std::vector<ProcessEnd>& ends() const { return ends_; }
+
+  /// Returns the ends of processes that were started again, in the same order.
+  const std::vector<ProcessEnd>& started_again() const { return started_again_; }
   uint32_t running(Role role) const;
 
   /// Returns the host:port of server 0. Empty before Start.
@@ -84,10 +100,15 @@ class Cluster {
  private:
   struct Member {
     ProcessName name;
+    std::vector<std::string> command;
+    std::vector<std::string> variables;  // Those that it has beside psctl's own.
     ChildProcess process;
     bool has_ended = false;
+    std::deque<absl::Time> starts_again;  // The last ones.
   };
 
+  absl::StatusOr<ChildProcess> Launch(ProcessName name, const std::vector<std::string>& command,
+                                      const std::vector<std::string>& variables) const;
   absl::Status StartProcess(ProcessName name, std::vector<std::string> command,
                             const std::vector<std::string>& variables = {});
   absl::Status StartServer(uint32_t shard);
@@ -95,6 +116,9 @@ class Cluster {
   absl::Status StartWorker(uint32_t worker);
   absl::Status StartOwnWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
+
+  /// Starts the process again that has ended so, if it may go on. Returns whether it runs.
+  bool StartAgain(Member& member, const ProcessEnd& end);
   void WaitForEnd(absl::Duration timeout, bool or_stop) const;
   void SignalAll(int signal);
 
@@ -108,7 +132,9 @@ class Cluster {
 
   std::vector<Member> members_;
   std::vector<ProcessEnd> ends_;
+  std::vector<ProcessEnd> started_again_;
   std::string coordinator_;
+  bool have_started_ = false;  // All processes, for the first time.
   bool were_told_ = false;
 };
 

@@ -25,6 +25,7 @@ inline constexpr char kRunExamples[] =
     "  psctl run run.yaml --set training.epochs=3 --set cluster.workers=8\n"
     "  psctl run run.yaml -o json >result.json\n"
     "  psctl run run.yaml --run-dir runs/first --push-log\n"
+    "  psctl run run.yaml --restart --set durability.level=checkpoint\n"
     "  psctl run run.yaml -- python3 train.py --verbose\n"
     "\n"
     "What follows -- is a program that each worker runs instead of ps_worker. In its environment\n"
@@ -115,6 +116,28 @@ inline constexpr char kCertsInitExamples[] =
     "  psctl certs init certs --config run.yaml\n"
     "  psctl certs init certs --run mnist --hosts ps-0+10.0.0.5,ps-1 --workers 8\n"
     "Each machine gets ca.crt and the files of its own member; ca.key stays where it is made.";
+
+inline constexpr char kCheckpointListExamples[] =
+    "Examples:\n"
+    "  psctl checkpoint ls checkpoints\n"
+    "  psctl checkpoint ls checkpoints/00c0ffee00c0ffee -o json\n"
+    "DIR is a run's durability.directory, or one below it. on all shards says whether every shard\n"
+    "that has its checkpoints there has this version.";
+
+inline constexpr char kCheckpointVerifyExamples[] =
+    "Examples:\n"
+    "  psctl checkpoint verify checkpoints\n"
+    "The exit code is 74 if anything is damaged; each place is named.";
+
+inline constexpr char kCheckpointInspectExamples[] =
+    "Examples:\n"
+    "  psctl checkpoint inspect checkpoints/00c0ffee00c0ffee/shard-0/checkpoint-0-1200";
+
+inline constexpr char kCheckpointExportExamples[] =
+    "Examples:\n"
+    "  psctl checkpoint export checkpoints --out model.safetensors\n"
+    "  psctl checkpoint export checkpoints/00c0ffee00c0ffee --out old.safetensors --version 1200\n"
+    "psctl evaluate FILE --config RUN.YAML measures the file, and model.init begins a run with it.";
 
 inline constexpr char kDoctorExamples[] =
     "Examples:\n"

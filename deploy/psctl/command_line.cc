@@ -11,6 +11,7 @@
 #include "common/config/unexpected_arguments.h"
 #include "common/process/version.h"
 #include "common/security/security_flags.h"
+#include "deploy/psctl/checkpoint_options.h"
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
 #include "deploy/psctl/policy_options.h"
@@ -87,6 +88,7 @@ struct CommandLine {
   CertsInitArguments certs_init;
   CertsShowArguments certs_show;
   CertsRenewArguments certs_renew;
+  CheckpointArguments checkpoint;
   DoctorArguments doctor;
   CompletionArguments completion;
   CompleteArguments complete;
@@ -109,6 +111,7 @@ struct CommandLine {
   CLI::App* certs_init_command = nullptr;
   CLI::App* certs_show_command = nullptr;
   CLI::App* certs_renew_command = nullptr;
+  CLI::App* checkpoint_commands = nullptr;
   CLI::App* doctor_command = nullptr;
   CLI::App* completion_command = nullptr;
   CLI::App* complete_command = nullptr;
@@ -155,6 +158,9 @@ CommandLine::CommandLine() {
   AddChange();
   AddPull();
   AddCerts();
+  checkpoint_commands = AddCheckpointCommands(app, checkpoint);
+  AddFormat(*checkpoint_commands->get_subcommand("ls"), checkpoint.format,
+            {OutputFormat::kTable, OutputFormat::kJson});
   AddDoctor();
   AddCompletion();
 }
@@ -169,6 +175,9 @@ void CommandLine::AddRun() {
       ->type_name("DIR");
   run_command->add_flag("--push-log", run.push_log,
                         "Writes a line per push into the run directory");
+  run_command->add_flag("--restart", run.starts_again,
+                        "Starts servers again that end during the run (durability.level: "
+                        "checkpoint)");
   run_command
       ->add_option_function<std::string>(
           "--log-format",
@@ -413,6 +422,7 @@ Arguments CommandLine::Chosen() const {
   if (certs_init_command->parsed()) return certs_init;
   if (certs_show_command->parsed()) return certs_show;
   if (certs_renew_command->parsed()) return certs_renew;
+  if (checkpoint_commands->parsed()) return checkpoint;
   if (doctor_command->parsed()) return doctor;
   if (completion_command->parsed()) return completion;
   if (complete_command->parsed()) return complete;
@@ -427,10 +437,11 @@ TakesSettings CommandLine::takes_settings() const {
 }
 
 std::string CommandLine::UnknownCommand() const {
-  const CLI::App& group = config_commands->parsed()   ? *config_commands
-                          : certs_commands->parsed()  ? *certs_commands
-                          : policy_commands->parsed() ? *policy_commands
-                                                      : app;
+  const CLI::App& group = config_commands->parsed()       ? *config_commands
+                          : certs_commands->parsed()      ? *certs_commands
+                          : checkpoint_commands->parsed() ? *checkpoint_commands
+                          : policy_commands->parsed()     ? *policy_commands
+                                                          : app;
   if (!group.get_subcommands().empty()) return "";
   for (const std::string& word : group.remaining()) {
     if (word.starts_with('-')) continue;

@@ -32,6 +32,9 @@ struct RunArguments {
   std::string run_dir;
   bool push_log = false;
 
+  /// Whether servers and aggregators that end during the run are started again.
+  bool starts_again = false;
+
   /// The directory of ps_server and ps_worker. If empty, psctl looks for them itself.
   std::string bin_dir;
 
@@ -158,6 +161,24 @@ struct CertsRenewArguments {
   uint32_t days = 365;
 };
 
+struct CheckpointArguments {
+  enum class Action { kLs, kVerify, kInspect, kExport };
+  Action action = Action::kLs;
+
+  /// A directory of checkpoints: a run's durability.directory, or any directory below it.
+  std::string directory;
+
+  /// How `ls` prints.
+  OutputFormat format = OutputFormat::kTable;
+
+  /// The model file that `export` writes. An existing one is replaced only if `force` is set.
+  std::string output;
+  bool force = false;
+
+  /// The version that `export` takes; without one, the newest.
+  std::optional<uint64_t> version;
+};
+
 struct DoctorArguments {
   std::string coordinator;
   SecuritySpec security;
@@ -182,8 +203,8 @@ using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
                  StatusArguments, StopArguments, ChangeArguments, PullArguments, CertsInitArguments,
-                 CertsShowArguments, CertsRenewArguments, DoctorArguments, CompletionArguments,
-                 CompleteArguments>;
+                 CertsShowArguments, CertsRenewArguments, CheckpointArguments, DoctorArguments,
+                 CompletionArguments, CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

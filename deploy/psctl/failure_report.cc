@@ -114,4 +114,11 @@ std::string DescribeLostAggregator(const ProcessEnd& end) {
       end.name.Text(), end.HowText(), end.name.number);
 }
 
+std::string DescribeStartAgain(const ProcessEnd& end) {
+  const std::string process = end.name.role == Role::kServer
+                                  ? fmt::format("shard {}'s server", end.name.number)
+                                  : end.name.Text();
+  return fmt::format("psctl: warning: {} {}; it was started again", process, EndText(end));
+}
+
 }  // namespace slipstream

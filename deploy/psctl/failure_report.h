@@ -50,6 +50,9 @@ std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running);
 /// Returns the same about an aggregator.
 std::string DescribeLostAggregator(const ProcessEnd& end);
 
+/// Returns a warning, one line, about a server or an aggregator that was started again.
+std::string DescribeStartAgain(const ProcessEnd& end);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_FAILURE_REPORT_H_

@@ -5,6 +5,7 @@
 #include "common/rpc/library_settings.h"
 #include "deploy/psctl/certs_commands.h"
 #include "deploy/psctl/change_command.h"
+#include "deploy/psctl/checkpoint_command.h"
 #include "deploy/psctl/command_line.h"
 #include "deploy/psctl/comparison_commands.h"
 #include "deploy/psctl/completion_command.h"
@@ -41,6 +42,9 @@ struct Dispatch {
   int operator()(const CertsShowArguments& arguments) const { return CertsShowCommand(arguments); }
   int operator()(const CertsRenewArguments& arguments) const {
     return CertsRenewCommand(arguments);
+  }
+  int operator()(const CheckpointArguments& arguments) const {
+    return CheckpointCommand(arguments);
   }
   int operator()(const DoctorArguments& arguments) const { return DoctorCommand(arguments); }
   int operator()(const CompletionArguments& arguments) const {

@@ -5,11 +5,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -27,13 +25,12 @@
 #include "common/process/version.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/operator_client.h"
+#include "deploy/psctl/output_file.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/subscription.h"
 
 namespace slipstream {
 namespace {
-
-namespace fs = std::filesystem;
 
 // This is long enough for a coordinator that is just starting.
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
@@ -46,24 +43,6 @@ int EndWith(const absl::Status& failure) {
                                  ? "; psctl doctor finds out why"
                                  : "";
   return static_cast<int>(Complain(ExitCodeFor(failure), std::string(failure.message()) + advice));
-}
-
-/// Says why the file cannot be written; OK if it probably can. The pull may take long, so the
-/// mistakes that people make are found before it.
-absl::Status CheckOutput(const std::string& path, bool force) {
-  std::error_code error;
-  if (fs::is_directory(path, error)) {
-    return absl::DataLossError(path + " is a directory: name the file to write");
-  }
-  if (!force && fs::exists(path, error)) {
-    return absl::DataLossError(path + " exists; --force replaces it");
-  }
-  const fs::path directory = fs::path(path).parent_path();
-  if (!directory.empty() && !fs::is_directory(directory, error)) {
-    return absl::DataLossError(
-        fmt::format("cannot write {}: there is no directory {}", path, directory.string()));
-  }
-  return absl::OkStatus();
 }
 
 /// Throws a switch once a signal asks to stop or a steady time has come.
@@ -154,7 +133,7 @@ class Pull {
     const absl::StatusOr<PulledModel> model = Take();
     if (absl::IsCancelled(model.status()) && stop_.stopped()) return stop_.ExitStatus();
     if (!model.ok()) return EndWith(model.status());
-    if (absl::Status free = CheckOutput(arguments_.output, arguments_.force); !free.ok()) {
+    if (absl::Status free = CheckOutputFile(arguments_.output, arguments_.force); !free.ok()) {
       return EndWith(free);  // It has come while this waited.
     }
     const absl::Status written = WriteModelFile(arguments_.output, model->layout,
@@ -217,7 +196,7 @@ class Pull {
 }  // namespace
 
 int PullCommand(const PullArguments& arguments) {
-  if (absl::Status usable = CheckOutput(arguments.output, arguments.force); !usable.ok()) {
+  if (absl::Status usable = CheckOutputFile(arguments.output, arguments.force); !usable.ok()) {
     return EndWith(usable);
   }
   const auto credentials = PsctlCredentials(arguments.security);

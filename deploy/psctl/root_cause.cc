@@ -64,6 +64,10 @@ const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends) {
 
 bool ExplainsItself(const ProcessEnd& end) { return RankOf(end) == 0; }
 
+bool MayStartAgain(const ProcessEnd& end) {
+  return end.name.role != Role::kWorker && !end.was_told && !IsOwnError(end);
+}
+
 ExitCode ExitCodeFollowing(const ProcessEnd& cause) {
   if (cause.signal != 0) return ExitCode::kInternal;
   switch (static_cast<ExitCode>(cause.exit_code)) {

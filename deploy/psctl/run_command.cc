@@ -157,6 +157,7 @@ class LocalRun {
                   .worker_log_format = spec.log.format,
                   .security = spec.security,
                   .save_dir = spec.model_files.save_dir.empty() ? directory_.path() : "",
+                  .starts_again = arguments.starts_again,
                   .start_timeout = start_timeout_},
                  directory_, stop) {}
 
@@ -364,6 +365,13 @@ int RunCommand(const RunArguments& arguments) {
     return EndWithDiagnostics(arguments, *diagnostics);
   }
   RunSpec& spec = std::get<RunSpec>(loaded);
+  if (arguments.starts_again && !spec.durability.saves()) {
+    return EndWithStatus(arguments.format,
+                         absl::InvalidArgumentError(
+                             "--restart needs checkpoints, from which servers that are started "
+                             "again go on: add --set durability.level=checkpoint"),
+                         "");
+  }
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
@@ -391,6 +399,9 @@ int RunCommand(const RunArguments& arguments) {
       RunDirectory::Create(arguments.run_dir, spec.name, absl::Now());
   if (!directory.ok()) return EndWithStatus(arguments.format, directory.status(), "");
   if (arguments.push_log) spec.log.push_log = directory->path();
+  if (spec.durability.saves() && spec.durability.directory.empty()) {
+    spec.durability.directory = directory->CheckpointsPath();
+  }
   const absl::Status written = WriteWholeFile(directory->ConfigPath(), ToYaml(spec));
   if (!written.ok()) {
     directory->GiveUp();

@@ -36,6 +36,7 @@ class RunDirectory {
   std::string MetricsPath() const { return path_ + "/metrics.jsonl"; }
   std::string SummaryPath() const { return path_ + "/summary.json"; }
   std::string ModelPath() const { return path_ + "/model.safetensors"; }
+  std::string CheckpointsPath() const { return path_ + "/checkpoints"; }
   std::string LogPath(const ProcessName& process) const;
 
   /// Returns the paths of the model files in the directory: those of epochs in their order, then

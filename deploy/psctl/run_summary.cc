@@ -16,6 +16,7 @@
 #include "common/json/message_json.h"
 #include "common/run/policy_rows.h"
 #include "common/run/shards.h"
+#include "deploy/psctl/durability_view.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
 
@@ -52,6 +53,15 @@ Json VectorClocksJson(const v1::ShardStatus& shard) {
   return clocks;
 }
 
+Json CheckpointJson(const v1::ShardStatus& shard) {
+  if (!shard.has_checkpoint()) return nullptr;
+  const v1::CheckpointStatus& checkpoint = shard.checkpoint();
+  return {{"version", checkpoint.version()},
+          {"age_seconds", NumberOrNull(checkpoint.age_seconds())},
+          {"write_seconds", NumberOrNull(checkpoint.write_seconds())},
+          {"bytes", checkpoint.bytes()}};
+}
+
 Json ServersJson(const v1::RunStatus& status) {
   Json servers = Json::array();
   for (const v1::ShardStatus& shard : status.shards()) {
@@ -68,7 +78,12 @@ Json ServersJson(const v1::RunStatus& status) {
                        {"pulled_bytes", shard.pulled_bytes()},
                        {"pulled_fp32_bytes", shard.pulled_fp32_bytes()},
                        {"push_log_pushes", shard.push_log_pushes()},
-                       {"push_log_failure", TextOrNull(shard.push_log_failure())}});
+                       {"push_log_failure", TextOrNull(shard.push_log_failure())},
+                       {"life", shard.life()},
+                       {"returned_to", shard.life() > 0 ? Json(shard.returned_to()) : Json()},
+                       {"versions_lost", shard.versions_lost()},
+                       {"checkpoint", CheckpointJson(shard)},
+                       {"checkpoint_failure", TextOrNull(shard.checkpoint_failure())}});
   }
   return servers;
 }
@@ -207,6 +222,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const 
       {"models", end.models},
       {"push_logs_complete",
        end.has_whole_push_logs.has_value() ? Json(*end.has_whole_push_logs) : Json(nullptr)},
+      {"returns", Returns(status)},
       {"parameters", status.parameters()},
       {"run_dir", run_dir},
       {"evaluations", std::move(evaluations)},
@@ -268,6 +284,7 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
   if (deciding != nullptr && !deciding->model_file().empty()) {
     facts.emplace_back("model", deciding->model_file());
   }
+  if (HasDurability(status)) facts.emplace_back("checkpoints", CheckpointsText(status));
   for (const v1::ShardStatus& shard : status.shards()) {
     if (shard.push_log_failure().empty()) continue;
     facts.emplace_back("push log", "cut off: " + Printable(shard.push_log_failure()));

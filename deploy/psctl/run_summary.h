@@ -37,8 +37,10 @@ struct RunEnd {
 /// was none), seconds, examples, examples_per_second, epochs (complete ones), updates, pushes,
 /// staleness (with the fields of its message), guard (null for none), weights_sha256, model (the
 /// path of the file with these weights; null if they were not saved), models (all saved ones),
-/// push_logs_complete (null without push logs), parameters, run_dir, evaluations, workers_lost (ids
-/// of dead workers), workers, servers. The figures of a run that failed or was interrupted are
+/// push_logs_complete (null without push logs), returns (how often shards went on from a
+/// checkpoint), parameters, run_dir, evaluations, workers_lost (ids
+/// of dead workers), workers, servers (each with its life, the version returned_to and the number
+/// of versions_lost). The figures of a run that failed or was interrupted are
 /// those that psctl received last.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir,
                                    const RunEnd& end);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/duration_text.h"
 #include "common/process/steady_time.h"
@@ -37,6 +38,7 @@ RunWatch::Result RunWatch::Watch() {
   while (verdict == Verdict::kGoOn && HasTime(SteadyNow())) {
     cluster_.WaitForChange(next_question_ - SteadyNow());
     cluster_.Poll();
+    TellOfStartsAgain();
     const absl::Time now = SteadyNow();
     if (cluster_.running(Role::kWorker) > 0) last_worker_seen_ = now;
     if (now >= next_question_) AskForStatus(now);
@@ -109,6 +111,13 @@ void RunWatch::TellOfLostProcesses() {
     } else if (meaning == EndMeaning::kLostAggregator) {
       progress_.Note(DescribeLostAggregator(end));
     }
+  }
+}
+
+void RunWatch::TellOfStartsAgain() {
+  const std::vector<ProcessEnd>& ends = cluster_.started_again();
+  for (; starts_again_told_ < ends.size(); ++starts_again_told_) {
+    progress_.Note(DescribeStartAgain(ends[starts_again_told_]));
   }
 }
 

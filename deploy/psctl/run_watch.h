@@ -19,8 +19,8 @@
 namespace slipstream {
 
 /// Follows a started cluster until its run is over. It asks for the status, shows and records it,
-/// and reports workers and
-/// aggregators that were lost. Judge decides.
+/// and reports workers and aggregators that were lost, and servers and aggregators that were
+/// started again. Judge decides.
 ///
 /// If somebody asks to stop, it ends training, and follows the run for a bounded time until the
 /// current weights are measured and saved.
@@ -67,6 +67,7 @@ class RunWatch {
   void AskForStatus(absl::Time now);
   void Record(absl::Duration since_start);
   void TellOfLostProcesses();
+  void TellOfStartsAgain();
   /// Marks lost workers in the status as dead, with the cause, which the coordinator may not know
   /// yet.
   void MarkLostWorkers();
@@ -89,6 +90,7 @@ class RunWatch {
   absl::Time last_worker_seen_;
   absl::Time next_question_;
   size_t ends_told_ = 0;
+  size_t starts_again_told_ = 0;
   bool was_told_of_metrics_ = false;
   std::optional<absl::Time> ends_by_;  // Set when somebody has asked to stop.
   std::string not_saved_;

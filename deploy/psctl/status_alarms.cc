@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
+#include "deploy/psctl/durability_view.h"
 
 namespace slipstream {
 namespace {
@@ -160,6 +162,7 @@ std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
     lines.push_back({RoundText(round), LineStyle::kWarning});
   }
   AddNonfinite(status, lines);
+  for (ScreenLine& line : CheckpointAlarms(status)) lines.push_back(std::move(line));
   AddPushLogs(status, lines);
   AddSlowdowns(status, lines);
   return lines;

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "common/base/check.h"
 #include "common/base/duration_text.h"
+#include "deploy/psctl/durability_view.h"
 #include "deploy/psctl/status_alarms.h"
 #include "deploy/psctl/text_table.h"
 
@@ -61,7 +62,7 @@ std::vector<ScreenLine> Draw(const std::vector<TableColumn>& columns, std::vecto
   return lines;
 }
 
-Entry EntryOf(const v1::ShardStatus& shard, bool is_over) {
+Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability) {
   const bool is_silent = !is_over && shard.silent_seconds() > kServerSilenceSecondsMax;
   const std::string heard = SecondsText(shard.silent_seconds()) + " ago";
   Entry entry;
@@ -78,6 +79,10 @@ Entry EntryOf(const v1::ShardStatus& shard, bool is_over) {
                fmt::format("{}", shard.live_versions()),
                BytesText(shard.bytes_queued(), shard.bytes_queued_max()),
                is_silent ? heard + " <-- SILENT" : heard};
+  if (has_durability) {
+    entry.row.push_back(fmt::format("{}", shard.life()));
+    entry.row.push_back(CheckpointText(shard));
+  }
   if (is_silent) {
     entry.style = LineStyle::kAlarm;
     entry.rank = 1;
@@ -172,13 +177,17 @@ Entry EntryOf(const v1::ReaderStatus& reader) {
 }  // namespace
 
 std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize& size) {
-  const std::vector<TableColumn> columns = {
+  std::vector<TableColumn> columns = {
       {"shard", 13},    {"address", 8}, {"parameters", 4}, {"version", 12}, {"updates/s", 10},
       {"staleness", 9}, {"max", 7},     {"round", 11},     {"parked", 3},   {"pulls", 2},
       {"versions", 1},  {"queued", 5},  {"heard", 6}};
+  const bool has_durability = HasDurability(status);
+  if (has_durability) columns.insert(columns.end(), {{"life", 4}, {"checkpoint", 4}});
   const bool is_over = status.phase() >= v1::FINISHED;
   std::vector<Entry> entries;
-  for (const v1::ShardStatus& shard : status.shards()) entries.push_back(EntryOf(shard, is_over));
+  for (const v1::ShardStatus& shard : status.shards()) {
+    entries.push_back(EntryOf(shard, is_over, has_durability));
+  }
   return Draw(columns, std::move(entries), size, "shards");
 }
 

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/duration_text.h"
+#include "deploy/psctl/durability_view.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/run_summary.h"
 #include "deploy/psctl/staleness_histogram.h"
@@ -115,6 +116,7 @@ std::vector<Fact> Facts(const v1::RunStatus& status) {
   facts.push_back({"learning rate", RateText(status), 3});
   facts.push_back({"refused", RefusalText(status), 2});
   if (status.has_guard()) facts.push_back({"guard", GuardText(status), 4});
+  if (HasDurability(status)) facts.push_back({"checkpoints", CheckpointsText(status), 2});
   const std::string split = SplitText(status);
   if (!split.empty()) facts.push_back({"split", split, 2});
   facts.push_back(

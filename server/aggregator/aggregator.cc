@@ -178,7 +178,7 @@ absl::StatusOr<std::optional<Answer>> Aggregator::Pull(const PullRequest& reques
       return absl::UnavailableError(std::string(lack));
     if (!Serves(request)) return absl::FailedPreconditionError("pull this from the shard");
   }
-  return pulls_.Pull({*request.identity, request.min_version}, call);
+  return pulls_.Pull({*request.identity, request.min_version, request.min_life}, call);
 }
 
 void Aggregator::FinishPull(WaitingCall* call, const Reader&) { pulls_.Finish(call); }
@@ -193,7 +193,7 @@ absl::StatusOr<AggregatorPulls::Fetched> Aggregator::Fetch(const AggregatorPulls
   if (weights == nullptr) return NoMemory();
   if (pull_uplink_ == nullptr) pull_uplink_ = MakeUplink();
   absl::StatusOr<WeightsHeader> header =
-      pull_uplink_->Pull(pull.identity, pull.min_version, weights->values());
+      pull_uplink_->Pull(pull.identity, pull.min_version, pull.min_life, weights->values());
   if (!header.ok()) return header.status();
   return AggregatorPulls::Fetched{*std::move(header), std::move(weights)};
 }

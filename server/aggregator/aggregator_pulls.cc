@@ -3,12 +3,20 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
-#include <tuple>
 #include <utility>
 
 #include "worker/client/retries.h"
 
 namespace slipstream {
+namespace {
+
+/// The age of weights: those of a later life are newer, whatever their version.
+using Age = std::pair<Life, Version>;
+
+Age AgeOf(const WeightsHeader& header) { return {header.life, header.version}; }
+Age AgeOf(const AggregatorPulls::Asked& asked) { return {asked.min_life, asked.min_version}; }
+
+}  // namespace
 
 AggregatorPulls::~AggregatorPulls() {
   std::thread thread;
@@ -29,7 +37,7 @@ absl::StatusOr<std::optional<Answer>> AggregatorPulls::Pull(const Asked& asked, 
   if (static_cast<size_t>(of_worker) >= kPullsOfWorkerMax) {
     return absl::ResourceExhaustedError("the worker has too many pulls open");
   }
-  const bool is_there = newest_.has_value() && newest_->header.version >= asked.min_version;
+  const bool is_there = newest_.has_value() && AgeOf(newest_->header) >= AgeOf(asked);
   open_[call] = {.asked = asked, .waits = !is_there};
   if (is_there) return std::optional<Answer>(NewestAnswer());
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
@@ -78,7 +86,7 @@ std::optional<AggregatorPulls::Asked> AggregatorPulls::Next() const {
   std::optional<Asked> next;
   for (const auto& [_, pull] : open_) {
     if (!pull.waits) continue;
-    if (!next.has_value() || pull.asked.min_version < next->min_version) next = pull.asked;
+    if (!next.has_value() || AgeOf(pull.asked) < AgeOf(*next)) next = pull.asked;
   }
   return next;
 }
@@ -86,15 +94,12 @@ std::optional<AggregatorPulls::Asked> AggregatorPulls::Next() const {
 std::vector<AggregatorPulls::Reply> AggregatorPulls::OnFetched(const Asked& asked,
                                                                absl::StatusOr<Fetched> fetched) {
   if (!fetched.ok()) return OnFailure(asked, fetched.status());
-  const auto age = [](const WeightsHeader& header) {
-    return std::tuple(header.life, header.version);
-  };
-  const bool nothing_newer_comes = fetched->header.version < asked.min_version;
-  const bool is_older = newest_.has_value() && age(fetched->header) < age(newest_->header);
+  const bool nothing_newer_comes = AgeOf(fetched->header) < AgeOf(asked);
+  const bool is_older = newest_.has_value() && AgeOf(fetched->header) < AgeOf(newest_->header);
   if (!is_older) newest_ = *std::move(fetched);
   std::vector<Reply> replies;
   for (auto& [call, pull] : open_) {
-    const bool is_there = newest_->header.version >= pull.asked.min_version;
+    const bool is_there = AgeOf(newest_->header) >= AgeOf(pull.asked);
     if (!pull.waits || !(is_there || nothing_newer_comes)) continue;
     pull.waits = false;
     replies.push_back({call, NewestAnswer()});

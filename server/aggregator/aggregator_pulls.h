@@ -35,10 +35,12 @@ class AggregatorPulls {
   /// later than it is replaced.
   static constexpr size_t kPullsOfWorkerMax = 16;
 
-  /// A pull of a worker: its sender, and the version that the answer has to have at least.
+  /// A pull of a worker: its sender, and the version that the answer has to have at least, unless
+  /// it is of a later life.
   struct Asked {
     Identity identity;
     Version min_version{};
+    Life min_life{};
   };
 
   /// Complete weights of the shard.
@@ -85,7 +87,7 @@ class AggregatorPulls {
 
   void Run();
 
-  /// Returns the pull that waits for the least version; nothing if none waits.
+  /// Returns the pull that waits for the oldest version; nothing if none waits.
   std::optional<Asked> Next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Reply> OnFetched(const Asked& asked, absl::StatusOr<Fetched> fetched)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

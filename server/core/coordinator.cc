@@ -38,6 +38,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       evaluations_(is_measured_ ? spec.evaluation.every_epochs : 0,
                    is_measured_ ? spec.model_files.save_every_epochs : 0, spec.training.epochs),
       readers_(spec.cluster.lease, spec.readers.on_lag == ReadersSpec::OnLag::kWait),
+      returns_(static_cast<uint32_t>(spec.cluster.servers.size())),
       stages_(StagesOf(spec)),
       phase_since_(start),
       start_(start),
@@ -46,6 +47,9 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
   orders_.number = 1;
   phase_orders_ = 1;
   if (spec.worker.steps_by_speed) speeds_.emplace(spec.worker.quantum());
+  if (spec.durability.saves()) {
+    saves_.emplace(spec.durability.interval, static_cast<uint32_t>(spec.cluster.servers.size()));
+  }
 }
 
 absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
@@ -55,6 +59,11 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
     NoteRefusal(report, other_run);
     return other_run;
   }
+  for (const SavedVersion& saved : report.saved) {
+    if (saved.stage < stages_.size()) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("saved: the run has stages 0 to {}, not {}", stages_.size() - 1, saved.stage));
+  }
   const absl::StatusOr<Servers::Arrival> arrival = servers_.Record(report, now);
   if (!arrival.ok()) {
     NoteRefusal(report, arrival.status());
@@ -63,28 +72,43 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
   for (const ServerReport::Pushed& pushed : report.pushed) {
     membership_.RenewByPush(pushed.worker, pushed.incarnation, pushed.clock, now);
   }
-  if (report.shard == ShardId{0}) readers_.OnNewest(report.version, now);
-  const uint32_t shard = Value(report.shard);
-  switch (*arrival) {
-    case Servers::Arrival::kKnown:
-      break;
-    case Servers::Arrival::kFirst:
-      AddNote(false, "server synced", {{"shard", shard}, {"address", report.address}});
-      break;
-    case Servers::Arrival::kReplaced:
-      AddNote(true, "server replaced", {{"shard", shard}, {"address", report.address}});
-      if (phase_ == Phase::kInitializing) {
-        initialization_.Restart();
-      } else if (phase_ > Phase::kInitializing && !IsOver()) {
-        Fail(fmt::format("the server of shard {} was restarted; its weights are lost", shard), now);
-      }
-      break;
-  }
+  NoteArrival(report, *arrival, now);
   if (!report.failure.empty() && !IsOver()) {
-    Fail(fmt::format("the server of shard {} cannot go on: {}", shard, report.failure), now);
+    Fail(
+        fmt::format("the server of shard {} cannot go on: {}", Value(report.shard), report.failure),
+        now);
+  }
+  const ServerReport& newest = servers_.servers()[Value(report.shard)]->report;
+  TakeLife(newest, now);
+  if (saves_.has_value() && servers_.AllSynced()) {
+    saves_->OnReport(servers_, report.shard, works_in_rounds());
+  }
+  if (report.shard == ShardId{0} && !returns_.IsAway(newest)) {
+    readers_.OnNewest(newest.version, now);
+    batches_of_rounds_ = newest.batches_of_rounds;
   }
   Advance(now);
   return absl::OkStatus();
+}
+
+void Coordinator::NoteArrival(const ServerReport& report, Servers::Arrival arrival,
+                              absl::Time now) {
+  if (arrival == Servers::Arrival::kKnown) return;
+  ++journal_changes_;
+  const uint32_t shard = Value(report.shard);
+  if (arrival == Servers::Arrival::kFirst) {
+    AddNote(false, "server synced", {{"shard", shard}, {"address", report.address}});
+    return;
+  }
+  AddNote(true, "server replaced", {{"shard", shard}, {"address", report.address}});
+  if (phase_ == Phase::kInitializing) {
+    initialization_.Restart();
+  } else if (phase_ > Phase::kInitializing && !IsOver() && !saves_.has_value()) {
+    Fail(fmt::format("the server of shard {} was restarted; its weights are lost, as the run keeps "
+                     "no checkpoints (durability.level)",
+                     shard),
+         now);
+  }
 }
 
 void Coordinator::NoteRefusal(const ServerReport& report, const absl::Status& reason) {
@@ -115,6 +139,7 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
   }
   const absl::StatusOr<Membership::Registration> made = Register(applicant, now);
   if (!made.ok()) return made.status();
+  ++journal_changes_;
   if (made->is_repeated) return Identity{run_, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);
   AddNote(made->fenced_older,
@@ -168,6 +193,8 @@ absl::StatusOr<Coordinator::Preparation> Coordinator::OnPrepareModel(
   const absl::Status agreed = layout.has_value() ? initialization_.Propose(worker, *layout, data)
                                                  : initialization_.ProposeAgain(worker);
   if (!agreed.ok()) return agreed;
+  // A worker names its layout once.
+  if (layout.has_value()) ++journal_changes_;
   Advance(now);
   return AskModel(worker);
 }
@@ -178,6 +205,7 @@ absl::Status Coordinator::OnFinishInitialization(const Identity& worker, uint64_
   if (absl::Status finished = initialization_.Finish(worker, grant); !finished.ok()) {
     return finished;
   }
+  ++journal_changes_;
   Advance(now);
   return absl::OkStatus();
 }
@@ -211,6 +239,7 @@ absl::Status Coordinator::OnDonePushing(const Identity& worker, absl::Time now) 
   if (absl::Status live = membership_.Renew(worker, now); !live.ok()) return live;
   if (!ledger_.has_value() || !ledger_->Release(worker.worker)) return absl::OkStatus();
   ++changes_;
+  ++journal_changes_;
   Advance(now);
   return absl::OkStatus();
 }
@@ -230,6 +259,7 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
   absl::Status reported =
       evaluations_.Report(worker.worker, evaluation, std::move(result), weights_sha256);
   if (!reported.ok()) return reported;
+  ++journal_changes_;
   if (!failure.empty()) {
     AddNote(true, "weights not saved", {{"worker", Value(worker.worker)}, {"reason", failure}});
   }
@@ -336,7 +366,8 @@ absl::StatusOr<std::string> Coordinator::AskContact(const Identity& worker, Work
 }
 
 absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, uint32_t stage,
-                                                       std::optional<uint64_t> newest_unit) {
+                                                       std::optional<uint64_t> newest_unit,
+                                                       Life life) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
   if (phase_ == Phase::kFailed) return RefuseIfOver();
   Work answer = {.stage = stage_, .policy = present().consistency.policy, .since_stage = stage_};
@@ -344,7 +375,15 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
   // Shards may wait for a worker that has yet to learn of their stage, even when work ends. It
   // brings its gradient, or says that it rests, once it is in that stage.
   const bool is_behind = stage < stage_ && phase_ <= Phase::kDraining;
-  if (WorkEnds() && !is_behind) {
+  // While shards may go back, workers whose rounds are over may have to do some of them again.
+  const bool may_go_back =
+      saves_.has_value() && works_in_rounds() && !ends_early_ && phase_ <= Phase::kDraining;
+  answer.life = returns_.NewestLife();
+  if (may_go_back && stage == stage_ && answer.life > life) {
+    answer.state = Work::State::kReturned;
+    return answer;
+  }
+  if (WorkEnds() && !is_behind && !may_go_back) {
     answer.state = Work::State::kFinished;
     return answer;
   }
@@ -359,7 +398,10 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
 
   std::optional<WorkLedger::Unit> unit;
   if (newest_unit.has_value()) unit = ledger_->FindNewer(worker.worker, *newest_unit);
-  if (!unit.has_value()) unit = ledger_->HandOut(worker.worker, membership_.live());
+  if (!unit.has_value()) {
+    unit = ledger_->HandOut(worker.worker, membership_.live());
+    if (unit.has_value()) ++journal_changes_;
+  }
   if (unit.has_value()) {
     answer.state = Work::State::kUnit;
     answer.unit = *unit;
@@ -395,8 +437,7 @@ bool Coordinator::HasWork(WorkerId worker) const {
 uint64_t Coordinator::batches_done() const {
   if (ledger_.has_value()) return ledger_->done();
   if (rounds_done_ && !ends_early_) return StageEnd(stage_);
-  if (!orders_.model.has_value() || !servers_.servers()[0].has_value()) return 0;
-  return std::min(batches_total(), servers_.servers()[0]->report.batches_of_rounds);
+  return std::min(batches_total(), batches_of_rounds_);
 }
 
 uint32_t Coordinator::epochs_done() const {
@@ -446,6 +487,7 @@ void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
                          (phase_ == Phase::kTraining && !(ledger_ && ledger_->AllDone()));
   if (all_reduces_ && is_needed && !lost_.has_value()) lost_ = worker;
   ++changes_;
+  ++journal_changes_;
 }
 
 }  // namespace slipstream

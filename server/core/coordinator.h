@@ -7,6 +7,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,6 +25,8 @@
 #include "server/core/coordinator_membership.h"
 #include "server/core/coordinator_orders.h"
 #include "server/core/coordinator_readers.h"
+#include "server/core/coordinator_returns.h"
+#include "server/core/coordinator_saves.h"
 #include "server/core/coordinator_servers.h"
 #include "server/core/coordinator_speeds.h"
 #include "server/core/coordinator_work_ledger.h"
@@ -43,8 +46,9 @@ namespace slipstream {
 /// fit the run.
 ///
 /// Invariants:
-///  - phases only advance, but for a new stage of the run, which begins with kTraining again;
-///    kFinished and kFailed are final;
+///  - phases only advance, but for a new stage of the run, which begins with kTraining again, and
+///    for a return of all shards to a checkpoint from before the end of work, which makes the run
+///    train again; kFinished and kFailed are final;
 ///  - the number of the orders rises with every change of them;
 ///  - a message from a fenced, dead or departed worker has no effect.
 ///
@@ -73,9 +77,11 @@ class Coordinator {
   };
 
   struct Work {
-    /// kStage: the run is in `stage`, a later one than the worker's.
-    enum class State : uint8_t { kWait, kUnit, kFinished, kStage };
+    /// kStage: the run is in `stage`, a later one than the worker's. kReturned: the shards, which
+    /// are in step, have begun `life`, a later one than the worker knows: rounds come again.
+    enum class State : uint8_t { kWait, kUnit, kFinished, kStage, kReturned };
     State state = State::kWait;
+    Life life{};
     WorkLedger::Unit unit;
     uint32_t stage = 0;
 
@@ -105,6 +111,15 @@ class Coordinator {
     absl::Duration fails_in;
   };
 
+  /// The run of which Save wrote the state down.
+  struct SavedRun {
+    uint64_t run = 0;
+    Phase phase = Phase::kWaitingForServers;
+
+    /// Set if the run has failed, or has finished and its servers may exit.
+    bool is_over = false;
+  };
+
   /// The most bytes by which a worker can be reached.
   static constexpr size_t kContactBytesMax = size_t{64} << 10;
 
@@ -115,8 +130,25 @@ class Coordinator {
   /// `run` is the id of this run. The start_timeout counts from `start`.
   Coordinator(uint64_t run, const RunSpec& spec, absl::Time start);
 
-  /// Takes the report of a server. If a process takes the place of another one that is gone,
-  /// initialisation starts over, or the run fails if it has been initialised: weights are lost.
+  /// Returns the state of the run as bytes, from which Restore goes on.
+  std::string Save() const;
+
+  /// Goes on from the state that Save has written for the same run and settings. Leases and
+  /// timeouts begin anew. FAILED_PRECONDITION if the bytes are of another run; DATA_LOSS if they
+  /// are damaged: the object is of no use then. REQUIRES: nothing else was called before.
+  absl::Status Restore(std::string_view bytes, absl::Time now);
+
+  /// Returns which run the bytes are of; DATA_LOSS if they cannot be read. Restore checks the rest.
+  static absl::StatusOr<SavedRun> PeekAt(std::string_view bytes);
+
+  /// A number that rises whenever there is something that a member may learn from an answer and
+  /// that has to survive this process: it is to be saved before answers leave.
+  uint64_t journal_changes() const { return journal_changes_; }
+
+  /// Takes the report of a server. If a process takes the place of another one that is gone before
+  /// training, initialisation starts over. Later the weights are lost: the shard returns to its
+  /// newest checkpoint, or all shards to a common one where they are in step. The run fails if
+  /// there is none.
   absl::Status OnServer(const ServerReport& report, absl::Time now);
 
   /// Notes for the log, once for each process and reason, that a server was refused: the server's
@@ -192,10 +224,10 @@ class Coordinator {
 
   /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `stage` is the
   /// stage that the worker is in, and `newest_unit` the newest unit that it knows of; a newer one
-  /// that it never got is given again.
+  /// that it never got is given again. `life` is the newest life of a shard that it knows.
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
   absl::StatusOr<Work> AskWork(const Identity& worker, uint32_t stage,
-                               std::optional<uint64_t> newest_unit);
+                               std::optional<uint64_t> newest_unit, Life life = {});
 
   /// Returns what the worker `other` has told OnMeet; empty if it has not yet. Renews no lease.
   absl::StatusOr<std::string> AskContact(const Identity& worker, WorkerId other) const;
@@ -233,6 +265,7 @@ class Coordinator {
   std::optional<EndReason> end_reason() const { return end_reason_; }
   const Membership& membership() const { return membership_; }
   const Servers& servers() const { return servers_; }
+  const Returns& returns() const { return returns_; }
   const Aggregators& aggregators() const { return aggregators_; }
   const Evaluations& evaluations() const { return evaluations_; }
   const Readers& readers() const { return readers_; }
@@ -252,11 +285,26 @@ class Coordinator {
   absl::Duration TrainingTime(absl::Time now) const;
 
  private:
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self);
+
   bool IsOver() const { return phase_ == Phase::kFinished || phase_ == Phase::kFailed; }
   absl::Status RefuseIfOver() const;
   absl::StatusOr<Membership::Registration> Register(const Applicant& applicant, absl::Time now);
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
   void OnGone(WorkerId worker, Incarnation gone);
+  void NoteArrival(const ServerReport& report, Servers::Arrival arrival, absl::Time now);
+
+  // Shards that come back from checkpoints. GoBackTo returns whether the run trains again.
+  void TakeLife(const ServerReport& report, absl::Time now);
+  void ReturnOne(const ServerReport& report, absl::Time now);
+  void ReturnAll(absl::Time now);
+  void Return(const ServerReport& report, Life life, const SavedVersion& from);
+  /// Fails the run, unless it has finished.
+  void GiveUp(std::string reason, absl::Time now);
+  bool GoBackTo(const SavedVersion& cut, absl::Time now);
+  bool AnyAway() const;
+  void OrderSaveIfDue(absl::Time now);
 
   // Each of these returns whether it changed the phase or a grant, so that more steps may follow.
   bool AdvanceOnce(absl::Time now);
@@ -298,6 +346,7 @@ class Coordinator {
   std::string LastWords() const;
   std::string LostWorker() const;
   void PublishOrders(absl::Time now);
+  ModelOrders MakeModelOrders() const;
   bool ServersMayExit(absl::Time now) const;
   void AddRefusal(std::string text, uint64_t instance, std::vector<LogField> fields,
                   const absl::Status& reason);
@@ -323,6 +372,10 @@ class Coordinator {
   Initialization initialization_;
   Evaluations evaluations_;
   Readers readers_;
+  Returns returns_;
+
+  // Set if servers make checkpoints.
+  std::optional<Saves> saves_;
 
   // Set from the beginning of the first stage on whose work does not come in rounds.
   std::optional<WorkLedger> ledger_;
@@ -366,6 +419,13 @@ class Coordinator {
   // Set once the stage's last mini-batch is part of the weights, where work comes in rounds.
   bool rounds_done_ = false;
 
+  // The version of shard 0 that holds it then.
+  Version drain_version_{};
+
+  // The number of mini-batches done in closed rounds that shard 0 has reported last. It stays while
+  // shard 0 is away.
+  uint64_t batches_of_rounds_ = 0;
+
   // Set when work ends, early or not. The orders announce only an early end.
   std::optional<EndReason> end_reason_;
   bool ends_early_ = false;
@@ -377,6 +437,7 @@ class Coordinator {
   uint64_t phase_orders_ = 0;
   uint64_t stage_orders_ = 0;
   uint64_t changes_ = 0;
+  uint64_t journal_changes_ = 0;
   std::vector<Note> notes_;
 };
 

@@ -67,6 +67,7 @@ absl::StatusOr<Coordinator::ChangeEffect> Coordinator::OnChange(const RunChange&
   }
   stages_ = std::move(changed);
   has_changed_ = true;
+  ++journal_changes_;
   const RunStage& next = stages_[stage_ + 1];
   AddNote(false, "an operator changes the run",
           {{"policy", RowOf(next.consistency.policy).name},

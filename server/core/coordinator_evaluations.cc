@@ -77,6 +77,12 @@ std::optional<uint32_t> Evaluations::OnLastUpdate(uint32_t epochs_completed) {
   return replaced > 0 ? std::optional(replaced) : std::nullopt;
 }
 
+void Evaluations::OnMoreUpdates() {
+  PS_CHECK(!final_done_);
+  final_due_ = false;
+  if (open_.has_value() && open_->is_final) open_.reset();
+}
+
 bool Evaluations::Assign(WorkerId worker) {
   if (!due()) return false;
   open_ = Order{++last_order_, worker, epochs_completed_, final_due_, final_due_ || save_due_};

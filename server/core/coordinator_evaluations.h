@@ -42,6 +42,13 @@ struct Evaluation {
 
   /// Why the weights could not be saved. Empty if they were, or no save was ordered.
   std::string model_failure;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.number, self.epoch, self.epochs_measured, self.test_accuracy, self.test_loss,
+            self.examples, self.versions, self.seconds, self.is_final, self.model_file,
+            self.model_host, self.model_failure);
+  }
 };
 
 /// Decides when the weights are measured and by which worker, and keeps the results.
@@ -77,6 +84,11 @@ class Evaluations {
 
     /// Set if the measured weights are to be saved. The final weights always are.
     bool saves = false;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.number, self.worker, self.epoch, self.is_final, self.saves);
+    }
   };
 
   /// `every_epochs`, `save_every_epochs`: after how many epochs weights are measured and saved; 0
@@ -92,6 +104,10 @@ class Evaluations {
   /// Notes that no further update will come. Returns the epoch that was due, if any: the final
   /// evaluation takes its place.
   std::optional<uint32_t> OnLastUpdate(uint32_t epochs_completed);
+
+  /// Notes that updates will come after all, because the weights have gone back to older ones: the
+  /// final evaluation is taken back if it is due or open. REQUIRES: it is not done.
+  void OnMoreUpdates();
 
   /// Gives the due evaluation to this worker. Returns false if an order is open or nothing is due.
   bool Assign(WorkerId worker);
@@ -119,6 +135,14 @@ class Evaluations {
 
   /// The SHA-256 of the final weights, in lower-case hex. Empty before they are measured.
   const std::string& weights_sha256() const { return weights_sha256_; }
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.due_epoch_, self.final_due_, self.save_due_, self.counted_save_,
+            self.counted_epoch_, self.epochs_completed_, self.open_, self.last_order_,
+            self.last_reported_, self.given_up_, self.results_, self.final_done_,
+            self.weights_sha256_);
+  }
 
  private:
   /// Returns the last multiple of `every` among the completed epochs that has an order of its own;

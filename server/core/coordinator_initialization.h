@@ -38,6 +38,11 @@ class Initialization {
     uint64_t fingerprint = 0;
 
     friend bool operator==(const Data&, const Data&) = default;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.examples, self.fingerprint);
+    }
   };
 
   /// The model and the training set that the clients agreed on.
@@ -45,11 +50,21 @@ class Initialization {
     TensorLayout layout;
     ShardMap shard_map;
     Data data;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.layout, self.shard_map, self.data);
+    }
   };
 
   struct Grant {
     uint64_t number = 0;
     Identity holder;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.number, self.holder);
+    }
   };
 
   /// `fixed_examples`: the examples of an epoch, if they follow from the settings.
@@ -85,6 +100,12 @@ class Initialization {
   const std::optional<Model>& model() const { return model_; }
   const std::optional<Grant>& grant() const { return grant_; }
   bool finished() const { return finished_; }
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.model_, self.proposers_, self.waiting_, self.grant_, self.last_grant_,
+            self.finished_);
+  }
 
  private:
   // Constant after construction.

@@ -48,6 +48,7 @@ void Coordinator::GiveUpLateEvaluator(absl::Time now) {
            {"for_seconds", absl::ToDoubleSeconds(start_timeout_)}});
   evaluations_.GiveUpHolder();
   ++changes_;
+  ++journal_changes_;
 }
 
 void Coordinator::OnMeasured(const Identity& worker, uint64_t evaluation, uint64_t examples,
@@ -68,6 +69,7 @@ std::optional<WorkerId> Coordinator::FindEvaluator() const {
 
 void Coordinator::AssignEvaluation(WorkerId worker, absl::Time now) {
   if (!evaluations_.Assign(worker)) return;
+  ++journal_changes_;
   evaluation_heard_ = now;
   measured_ = 0;
   const Evaluations::Order& order = *evaluations_.open();

@@ -112,6 +112,11 @@ void Membership::Forgive(absl::Duration gap, absl::Time now) {
   for (auto& [id, worker] : workers_) worker.last_heard = std::min(now, worker.last_heard + gap);
 }
 
+void Membership::BeginLeases(absl::Time now) {
+  for (auto& [id, worker] : workers_) worker.last_heard = now;
+  none_ends_before_ = now + lease_;
+}
+
 std::vector<WorkerId> Membership::Expire(absl::Time now) {
   std::vector<WorkerId> died;
   if (now <= none_ends_before_) return died;

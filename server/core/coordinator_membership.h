@@ -63,6 +63,12 @@ class Membership {
     /// The failure that it named when it left, or why it was declared dead. Empty after a clean
     /// end.
     std::string failure;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.incarnation, self.state, self.founding, self.host, self.instance, self.pushed,
+              self.failure);
+    }
   };
 
   struct Registration {
@@ -105,6 +111,9 @@ class Membership {
   /// Extends the leases by `gap`, once: for so long, until `now`, this process could hear nobody.
   void Forgive(absl::Duration gap, absl::Time now);
 
+  /// Begins the leases of all live workers anew.
+  void BeginLeases(absl::Time now);
+
   /// Ends the leases that have run out. Returns the workers that died, in order of ids.
   std::vector<WorkerId> Expire(absl::Time now);
 
@@ -123,6 +132,12 @@ class Membership {
 
   /// Returns how much of the worker's lease is left; zero if the worker is gone.
   absl::Duration LeaseLeft(const Worker& worker, absl::Time now) const;
+
+  /// The parts have no times: BeginLeases follows when they were read.
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.workers_, self.live_, self.last_incarnation_, self.view_);
+  }
 
  private:
   std::optional<WorkerId> LowestFree() const;

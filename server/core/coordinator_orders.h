@@ -13,6 +13,7 @@
 #include "common/protocol/view.h"
 #include "server/core/reader_pace.h"
 #include "server/core/run_stages.h"
+#include "server/core/saved_version.h"
 
 namespace slipstream {
 
@@ -70,7 +71,20 @@ struct ServerOrders {
   /// Why the run failed. Set in kFailed.
   std::string failure;
 
+  /// By shard: the life that it is to be in, and where that begins. Empty while all are in their
+  /// first life.
+  std::vector<ShardReturn> returns;
+  SaveOrder save;
+
   friend bool operator==(const ServerOrders&, const ServerOrders&) = default;
+
+  /// All but the model, which follows from what the clients named.
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.number, self.run, self.stages, self.stage, self.phase, self.view, self.ends_work,
+            self.drain_version, self.grant, self.initializer, self.may_exit, self.awaited_readers,
+            self.failure, self.returns, self.save);
+  }
 };
 
 }  // namespace slipstream

@@ -36,7 +36,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
                 now);
   }
   if (lost_.has_value()) return Fail(LostWorker(), now);
-  if (!stage_is_open_ && servers_.AllSeen(stage_orders_)) {
+  if (!stage_is_open_ && servers_.AllSeen(stage_orders_) && !AnyAway()) {
     stage_is_open_ = true;
     holds_work_ = false;
     ++changes_;
@@ -133,6 +133,7 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
     MoveTo(Phase::kDraining, now);
     return true;
   }
+  OrderSaveIfDue(now);
   if (membership_.live() == 0) return AdvanceDeserted(now);
   deserted_since_.reset();
   AssignEvaluation(membership_.LowestLive(), now);
@@ -140,7 +141,7 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
 }
 
 bool Coordinator::AdvanceDraining(absl::Time now) {
-  if (!servers_.AllDrained(phase_orders_)) return false;
+  if (!servers_.AllDrained(phase_orders_) || AnyAway()) return false;
   if (!end_reason_.has_value()) {
     EnterStage(stage_ + 1, now);
     return true;
@@ -193,8 +194,10 @@ void Coordinator::MakeLedger() {
 bool Coordinator::WorkIsDone() {
   // A report from before the stage tells that the shard had drained for the last one.
   const ServerReport& first = servers_.servers()[0]->report;
-  rounds_done_ = works_in_rounds() && first.drained && first.orders_seen >= phase_orders_;
+  rounds_done_ = works_in_rounds() && first.drained && first.orders_seen >= phase_orders_ &&
+                 !returns_.IsAway(first);
   if (rounds_done_) {
+    drain_version_ = first.version;
     // A change may have come to shard 0 when it was beyond the epoch that the stage was to end
     // with.
     const uint64_t per_epoch = orders_.model->batches_per_epoch;
@@ -220,6 +223,7 @@ void Coordinator::EndWork(EndReason reason) {
   if (ledger_.has_value()) ledger_->Close();
   AddNote(false, "work ends", {{"reason", Name(reason)}, {"steps", batches_done()}});
   ++changes_;
+  ++journal_changes_;
 }
 
 absl::Status Coordinator::OnEndTraining(EndReason reason, absl::Time now) {
@@ -315,10 +319,12 @@ void Coordinator::PublishOrders(absl::Time now) {
   const bool ends_work = works_in_rounds() && ends_early_;
   static const std::vector<RunStage> kOfSettings;
   const std::vector<RunStage>& stages = has_changed_ ? stages_ : kOfSettings;
+  std::vector<ShardReturn> returns = returns_.orders();
+  const SaveOrder save = saves_.has_value() ? saves_->order() : SaveOrder();
   if (orders.stages == stages && orders.stage == stage_ && orders.phase == phase_ &&
       orders.view.number == membership_.view().number && orders.grant == number &&
       orders.may_exit == may_exit && orders.ends_work == ends_work &&
-      orders.awaited_readers == awaited) {
+      orders.awaited_readers == awaited && orders.returns == returns && orders.save == save) {
     return;
   }
 
@@ -332,18 +338,23 @@ void Coordinator::PublishOrders(absl::Time now) {
   orders.may_exit = may_exit;
   orders.ends_work = ends_work;
   orders.awaited_readers = std::move(awaited);
-  orders.drain_version = rounds_done_ ? servers_.servers()[0]->report.version : Version{};
-  if (!orders.model.has_value() && grant.has_value()) {
-    const Initialization::Model& model = *initialization_.model();
-    const uint64_t per_epoch = (model.data.examples + batch_size_ - 1) / batch_size_;
-    orders.model = ModelOrders{.layout = model.layout,
-                               .shard_map = model.shard_map,
-                               .batches_total = stop_conditions_.Steps(per_epoch),
-                               .batches_per_epoch = per_epoch,
-                               .examples_per_epoch = model.data.examples};
-  }
+  orders.drain_version = rounds_done_ ? drain_version_ : Version{};
+  orders.returns = std::move(returns);
+  orders.save = save;
+  if (!orders.model.has_value() && grant.has_value()) orders.model = MakeModelOrders();
   ++orders.number;
   ++changes_;
+  ++journal_changes_;
+}
+
+ModelOrders Coordinator::MakeModelOrders() const {
+  const Initialization::Model& model = *initialization_.model();
+  const uint64_t per_epoch = (model.data.examples + batch_size_ - 1) / batch_size_;
+  return {.layout = model.layout,
+          .shard_map = model.shard_map,
+          .batches_total = stop_conditions_.Steps(per_epoch),
+          .batches_per_epoch = per_epoch,
+          .examples_per_epoch = model.data.examples};
 }
 
 void Coordinator::AddNote(bool is_warning, std::string text, std::vector<LogField> fields) {

@@ -85,6 +85,9 @@ class Readers {
   /// Notes that shard 0 has published this version, and perhaps newer ones.
   void OnNewest(Version version, absl::Time now);
 
+  /// Notes that shard 0 has gone back to this version.
+  void OnReturn(Version version) { newest_ = version; }
+
   /// Notes who has been silent for too long, and forgets who has been gone for a while.
   void Tick(absl::Time now);
 

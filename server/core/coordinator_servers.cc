@@ -7,6 +7,21 @@
 #include "common/base/limits.h"
 
 namespace slipstream {
+namespace {
+
+absl::Status CheckSaved(const ServerReport& report) {
+  if (report.saved.size() > Servers::kSavedMax) {
+    return absl::InvalidArgumentError(fmt::format("saved: at most {} checkpoints, not {}",
+                                                  Servers::kSavedMax, report.saved.size()));
+  }
+  Life highest = report.life;
+  for (const SavedVersion& saved : report.saved) highest = std::max(highest, saved.life);
+  if (highest <= Servers::kLifeMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("life: at most {}, not {}", Value(Servers::kLifeMax), Value(highest)));
+}
+
+}  // namespace
 
 absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, absl::Time now) {
   const uint32_t shard = Value(report.shard);
@@ -18,10 +33,21 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
     return absl::InvalidArgumentError(
         fmt::format("a server's address has 1 to {} bytes", kAddressBytesMax));
   }
+  if (absl::Status named = CheckSaved(report); !named.ok()) return named;
   std::optional<Server>& server = servers_[shard];
   Arrival arrival = server.has_value() ? Arrival::kKnown : Arrival::kFirst;
   if (server.has_value() && server->report.instance != report.instance) {
-    if (now - server->last_heard <= takeover_) {
+    // A message of a process that is gone may come late.
+    const auto& former = server->former;
+    if (std::ranges::find(former, report.instance) != former.end()) {
+      return absl::UnavailableError(
+          fmt::format("another process has taken the place of this one for shard {}", shard));
+    }
+    const bool ended_with_us = shard == 0 && !server->is_heard;
+    const bool has_its_port = report.address == server->report.address;
+    const absl::Duration silence =
+        has_its_port ? std::min(takeover_, kSilenceAtItsAddress) : takeover_;
+    if (!ended_with_us && now - server->last_heard <= silence) {
       return absl::UnavailableError(fmt::format("shard {} is served by another process, at {}",
                                                 shard, server->report.address));
     }
@@ -29,7 +55,12 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
   }
   // A call that was given up may arrive after a later one.
   const bool is_late = arrival == Arrival::kKnown && report.number < server->report.number;
-  server = Server{is_late ? server->report : report, now};
+  std::deque<uint64_t> former = server.has_value() ? server->former : std::deque<uint64_t>();
+  if (arrival == Arrival::kReplaced) {
+    former.push_back(server->report.instance);
+    if (former.size() > kFormerMax) former.pop_front();
+  }
+  server = Server{is_late ? server->report : report, now, std::move(former)};
   return arrival;
 }
 
@@ -39,8 +70,33 @@ void Servers::Forgive(absl::Duration gap, absl::Time now) {
   }
 }
 
+void Servers::OnRestored(absl::Time now) {
+  for (std::optional<Server>& server : servers_) {
+    if (!server.has_value()) continue;
+    server->last_heard = now;
+    server->is_heard = false;
+  }
+}
+
 bool Servers::AllSynced() const {
   return std::ranges::all_of(servers_, [](const auto& server) { return server.has_value(); });
+}
+
+bool Servers::AllHeard() const {
+  return std::ranges::all_of(
+      servers_, [](const auto& server) { return server.has_value() && server->is_heard; });
+}
+
+std::optional<SavedVersion> Servers::NewestSavedByAll() const {
+  std::optional<SavedVersion> newest;
+  if (!AllSynced()) return newest;
+  for (const SavedVersion& saved : servers_[0]->report.saved) {
+    const auto has_it = [&saved](const auto& server) {
+      return std::ranges::find(server->report.saved, saved) != server->report.saved.end();
+    };
+    if (newest < saved && std::ranges::all_of(servers_, has_it)) newest = saved;
+  }
+  return newest;
 }
 
 bool Servers::AllSeen(uint64_t orders) const {

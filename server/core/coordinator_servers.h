@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/core/saved_version.h"
 
 namespace slipstream {
 
@@ -30,6 +32,14 @@ struct ServerReport {
   bool initialized = false;
   bool drained = false;
 
+  /// The life of the shard; of meaning if it is initialized.
+  Life life{};
+
+  /// The checkpoints that it could go on from, oldest first, and whether these are all: it has
+  /// looked for those that earlier processes made.
+  std::vector<SavedVersion> saved;
+  bool knows_saved = false;
+
   /// Why the server cannot take part. Empty if it can.
   std::string failure;
 
@@ -47,40 +57,88 @@ struct ServerReport {
     Incarnation incarnation{};
     uint64_t batch_end = 0;
     WorkerClock clock{};
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.worker, self.incarnation, self.batch_end, self.clock);
+    }
   };
   std::vector<Pushed> pushed;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.shard, self.instance, self.number, self.address, self.orders_seen,
+            self.initialized, self.drained, self.life, self.saved, self.failure, self.members_max,
+            self.version, self.batches_of_rounds, self.pushed);
+  }
 };
 
 /// The shard servers that have reported, with the last report of each.
 ///
 /// A shard is served by one process. Another process may take its place only when the first has
-/// been silent for longer than `takeover`.
+/// been silent for longer than `takeover`. The process of shard 0 is also the coordinator's: if the
+/// coordinator was restored, the process that it knew for shard 0 is gone, and another may take its
+/// place at once.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Servers {
  public:
   static constexpr size_t kAddressBytesMax = 256;
 
+  /// How long a process must have been silent before another one takes its place that listens at
+  /// the same address: it does not have its port any more. Servers report several times a second.
+  static constexpr absl::Duration kSilenceAtItsAddress = absl::Seconds(1);
+
+  static constexpr size_t kFormerMax = 16;
+
+  /// The most checkpoints that a report names.
+  static constexpr size_t kSavedMax = 256;
+
+  /// The highest life that is accepted, so that counting on from it is safe.
+  static constexpr Life kLifeMax{uint64_t{1} << 62};
+
   struct Server {
     ServerReport report;
     absl::Time last_heard;
+
+    /// The instances of the processes whose place this one has taken, the newest kFormerMax.
+    std::deque<uint64_t> former = {};
+
+    /// False if the report was restored, and no other has come since.
+    bool is_heard = true;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.report, self.former);
+    }
   };
 
   Servers(uint32_t shards, absl::Duration takeover) : takeover_(takeover), servers_(shards) {}
 
-  /// kReplaced: another process has taken the place of one that is gone, whose weights are lost.
+  /// kReplaced: another process has taken the place of one that is gone, and does not have its
+  /// weights.
   enum class Arrival : uint8_t { kFirst, kKnown, kReplaced };
 
   /// Records a report; of one that is older than the last of its process, only that it came. Fails
   /// if the shard does not exist, if another process serves it and was heard within `takeover`, or
-  /// if the address is out of bounds.
+  /// if the address, a life or the number of checkpoints is out of bounds.
   absl::StatusOr<Arrival> Record(const ServerReport& report, absl::Time now);
 
   /// Does not count `gap` as silence: for so long, until `now`, this process could hear nobody.
   void Forgive(absl::Duration gap, absl::Time now);
 
+  /// Notes that what Parts has read comes from before a restart of the coordinator: no server has
+  /// been heard since, and silence counts from now on.
+  void OnRestored(absl::Time now);
+
   const std::vector<std::optional<Server>>& servers() const { return servers_; }
   bool AllSynced() const;
+
+  /// Returns whether every server has reported since the coordinator began or was restored.
+  bool AllHeard() const;
+
+  /// Returns the newest checkpoint that every server has by its report; nothing if there is none.
+  std::optional<SavedVersion> NewestSavedByAll() const;
 
   /// Returns whether every server has reported that it took orders of this number or newer ones.
   bool AllSeen(uint64_t orders) const;
@@ -105,6 +163,11 @@ class Servers {
 
   /// Returns a shard that has reported before and has been silent for longer than `silence`.
   std::optional<ShardId> FindSilent(absl::Duration silence, absl::Time now) const;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.servers_);
+  }
 
  private:
   // Constant after construction.

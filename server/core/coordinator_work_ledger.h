@@ -102,11 +102,22 @@ class WorkLedger {
   /// The number of epochs, counted from the first without a gap, whose mini-batches are all done.
   uint32_t epochs_done() const { return epochs_done_; }
 
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.end_, self.next_, self.returned_, self.held_, self.last_unit_, self.is_closed_,
+            self.done_, self.epochs_done_, self.done_of_epoch_);
+  }
+
  private:
   struct Held {
     uint64_t first = 0;
     uint64_t batches = 0;
     uint64_t done = 0;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.first, self.batches, self.done);
+    }
   };
   using Units = std::map<uint64_t, Held>;
 

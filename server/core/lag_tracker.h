@@ -39,12 +39,22 @@ class LagTracker {
     Version version{};
     std::vector<Version> bases;
     double mean_staleness = 0;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.version, self.bases, self.mean_staleness);
+    }
   };
 
   struct WorkerLag {
     uint64_t pushes = 0;
     uint64_t last = 0;
     uint64_t sum = 0;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.pushes, self.last, self.sum);
+    }
   };
 
   void RecordGradient(WorkerId worker, uint64_t staleness);
@@ -82,6 +92,13 @@ class LagTracker {
 
   /// The vector clocks of the last kClocksKept updates, newest last.
   const std::deque<VectorClock>& vector_clocks() const { return vector_clocks_; }
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.gradients_, self.composites_, self.composite_parts_, self.composite_sum_,
+            self.sum_, self.max_, self.histogram_, self.workers_, self.vector_clocks_, self.window_,
+            self.scales_);
+  }
 
  private:
   uint64_t gradients_ = 0;

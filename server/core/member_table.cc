@@ -18,6 +18,12 @@ void MemberRecord::RecordAnswer(Sequence sequence, uint64_t checksum, const Push
   if (answers.size() > kAnswersKept) answers.pop_front();
 }
 
+const MemberRecord::Answer* MemberRecord::FindFormer(Life life, Sequence sequence) const {
+  if (life != former.life) return nullptr;
+  const auto found = std::ranges::find(former.answers, sequence, &Answer::sequence);
+  return found == former.answers.end() ? nullptr : &*found;
+}
+
 void MemberRecord::AddBase(uint32_t slot, Version base) {
   const auto [found, is_new] = bases.try_emplace(slot, base);
   if (!is_new) found->second = std::min(found->second, base);
@@ -65,6 +71,28 @@ void MemberTable::InstallView(const View& view) {
   }
   records_ = std::move(records);
   view_ = view;
+}
+
+void MemberTable::BeginLife(Life before) {
+  RestAll();
+  pulls_of_the_departed_.clear();
+  for (auto& [worker, record] : records_) {
+    if (!record.answers.empty()) record.former = {before, std::move(record.answers)};
+    record.last_sequence = {};
+    record.answers.clear();
+    record.bases.clear();
+    record.given.clear();
+    record.pushes_arriving = 0;
+    record.pulls_under_way = 0;
+  }
+}
+
+void MemberTable::ForgetAnswersAfter(Version version) {
+  for (auto& [worker, record] : records_) {
+    std::erase_if(record.answers, [version](const MemberRecord::Answer& answer) {
+      return answer.reply.version > version;
+    });
+  }
 }
 
 MemberTable::Verdict MemberTable::CheckMember(WorkerId worker, Incarnation incarnation) const {

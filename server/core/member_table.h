@@ -25,6 +25,11 @@ struct MemberRecord {
     Sequence sequence{};
     uint64_t checksum = 0;
     PushReply reply;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.sequence, self.checksum, self.reply);
+    }
   };
 
   /// How many answers are kept: more than the pushes that a worker may have in flight.
@@ -38,6 +43,20 @@ struct MemberRecord {
   /// The answers to the last pushes, newest last. Invariant: their sequences have no gaps and end
   /// with `last_sequence`; at most kAnswersKept, and fewer only where fewer pushes were answered.
   std::deque<Answer> answers;
+
+  /// The answers of an earlier life to pushes that are part of the weights with which this life
+  /// began: a worker may not have heard them. None of later lives are kept beside them, as a worker
+  /// waits for each answer before it goes on.
+  struct Former {
+    Life life{};
+    std::deque<Answer> answers;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.life, self.answers);
+    }
+  };
+  Former former;
 
   /// The version from which on the member owes each round a gradient or an excuse: 0 for a founding
   /// member, for others the version that they first trained on. Empty before that.
@@ -71,6 +90,11 @@ struct MemberRecord {
   struct Newest {
     uint64_t batch_end = 0;
     WorkerClock clock{};
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.batch_end, self.clock);
+    }
   };
   Newest newest;
 
@@ -86,6 +110,9 @@ struct MemberRecord {
 
   /// Returns the answer to a push, nullptr if it is not kept.
   const Answer* FindAnswer(Sequence sequence) const;
+
+  /// Returns the answer that a push got in an earlier life; nullptr if it is not kept.
+  const Answer* FindFormer(Life life, Sequence sequence) const;
 
   /// Uses up the expected sequence and keeps the answer to its push.
   void RecordAnswer(Sequence sequence, uint64_t checksum, const PushReply& reply);
@@ -120,6 +147,13 @@ struct MemberRecord {
     bases.erase(slot);
     given.erase(slot);
   }
+
+  /// The pushes and pulls under way end with the process, so they are not saved.
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.incarnation, self.last_sequence, self.answers, self.owes_from, self.bases,
+            self.given, self.clock, self.is_in_pace, self.newest, self.former);
+  }
 };
 
 /// The members of the newest view that a shard has seen, with a record each, in order of worker
@@ -146,6 +180,14 @@ class MemberTable {
   /// a new incarnation gets an empty record. A change of members changes nothing else here.
   void InstallView(const View& view);
   const View& view() const { return view_; }
+
+  /// Begins a later life of the shard, to which no sequence, base or call of the life `before`
+  /// belongs. The members stay. Each is out of the pace until it names its clock again: it may have
+  /// said that it rests after the state was saved, and would not say so twice.
+  void BeginLife(Life before);
+
+  /// Forgets the answers to pushes that are to be part of a later version than this: they are lost.
+  void ForgetAnswersAfter(Version version);
 
   Verdict Check(WorkerId worker, Incarnation incarnation, Sequence sequence) const;
 
@@ -199,6 +241,12 @@ class MemberTable {
   void EndPull(WorkerId worker, Incarnation incarnation);
   uint32_t PullsOf(WorkerId worker, Incarnation incarnation) const;
   uint32_t pulls_under_way() const;
+
+  /// The pulls under way of workers that left end with the process, so they are not saved.
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.view_, self.records_, self.newest_);
+  }
 
   /// For tests: ends the process if an invariant of the table or of a record does not hold.
   void CheckInvariants(uint32_t gradients_in_flight) const;

@@ -30,10 +30,20 @@ class ReaderPace {
   /// Returns whether the version after `decided` would leave a reader too far behind.
   bool HoldsBack(Version decided) const;
 
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.places_);
+  }
+
  private:
   struct Place {
     uint64_t lag_max = 0;  // At least 1, so that there is a version that the reader can go on to.
     Version held{};
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.lag_max, self.held);
+    }
   };
   std::map<uint64_t, Place> places_;
 };

@@ -74,6 +74,9 @@ class Round {
   Round(PolicyTraits::Order order, PolicyTraits::Weighing weighing)
       : order_(order), weighing_(weighing) {}
 
+  /// Returns an empty round that sums and weighs as this one does.
+  Round Emptied() const { return {order_, weighing_}; }
+
   void Add(const Contribution& contribution);
 
   /// Notes that the worker has nothing for this round. `leaves_out`: its mini-batch is left out for
@@ -107,6 +110,12 @@ class Round {
   /// The number of workers' gradients in it.
   uint32_t contributions() const { return gradients_; }
   uint32_t excused() const { return static_cast<uint32_t>(excused_.size()); }
+
+  /// A round is saved only while it has no contributions.
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.order_, self.weighing_, self.excused_, self.heard_from_, self.done_);
+  }
 
  private:
   double Weight(const Contribution& contribution) const;

@@ -29,7 +29,7 @@ class RoundWorkPlan {
  public:
   /// Hands out the mini-batches [begin, end). `quantum`: those of one push; the last push may have
   /// fewer. REQUIRES: quantum > 0; begin ≤ end.
-  explicit RoundWorkPlan(uint64_t end, uint64_t quantum = 1, uint64_t begin = 0)
+  explicit RoundWorkPlan(uint64_t end = 0, uint64_t quantum = 1, uint64_t begin = 0)
       : end_(end), quantum_(quantum), next_batch_(begin), batches_done_(begin) {}
 
   /// Returns what `worker` does in the open round. The first call fixes `members`, in order of ids,
@@ -53,6 +53,12 @@ class RoundWorkPlan {
 
   /// Returns true if the open round has no work for anybody.
   bool finished() const { return named_.empty() && again_.empty() && next_batch_ >= end_; }
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.end_, self.quantum_, self.next_batch_, self.batches_done_, self.is_closed_,
+            self.again_, self.did_last_, self.named_);
+  }
 
  private:
   void NameBatches(const std::vector<WorkerId>& members);

@@ -36,6 +36,11 @@ struct RunStage {
   }
 
   friend bool operator==(const RunStage&, const RunStage&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.consistency, self.learning_rate, self.until_epoch, self.begins_at_once);
+  }
 };
 
 /// The most stages of a run, with those that changes add.

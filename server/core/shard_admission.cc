@@ -22,7 +22,7 @@ PushReply ShardMachine::Refusal(PushOutcome outcome, std::string message) const 
   PushReply reply;
   reply.outcome = outcome;
   reply.version = decided();
-  reply.life = state_.life;
+  Sign(reply);
   reply.message = std::move(message);
   const bool may_pass =
       outcome == PushOutcome::kRetryLater || outcome == PushOutcome::kUnknownMember;
@@ -41,8 +41,12 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
   if (header.shard_map != state_.plan->shard_map) {
     return Refusal(PushOutcome::kWrongShardMap, "the push was cut by another shard map");
   }
-  if (auto refusal = RefuseByLife(header)) return refusal;
-  if (auto refusal = RefuseBySequence(header)) return refusal;
+  // A push that is part of the weights from which this life began gets its answer again.
+  const bool is_known = FormerAnswer(header) != nullptr;
+  if (!is_known) {
+    if (auto refusal = RefuseByLife(header)) return refusal;
+    if (auto refusal = RefuseBySequence(header)) return refusal;
+  }
   const bool is_excuse = IsExcuse(header);
   if (header.count != state_.plan->count && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, "this shard holds " + Number(state_.plan->count) +
@@ -68,7 +72,7 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
                    "slot " + Number(header.slot) + ", where a worker has " +
                        Number(options_.gradients_in_flight) + " gradients under way at most");
   }
-  if (header.base > decided()) {
+  if (header.base > decided() && !is_known) {
     return Refusal(PushOutcome::kFutureVersion, "base version " + Number(Value(header.base)) +
                                                     " is beyond version " +
                                                     Number(Value(decided())));
@@ -82,6 +86,25 @@ std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) co
   return Refusal(has_ended ? PushOutcome::kTooStale : PushOutcome::kFutureVersion,
                  "the base version is of life " + Number(Value(header.life)) +
                      " of this shard, which is in life " + Number(Value(state_.life)));
+}
+
+const MemberRecord::Answer* ShardMachine::FormerAnswer(const PushHeader& header) const {
+  if (header.life >= state_.life) return nullptr;
+  const MemberRecord* member = members().Find(header.identity.worker, header.identity.incarnation);
+  return member == nullptr ? nullptr : member->FindFormer(header.life, header.sequence);
+}
+
+bool ShardMachine::IsNext(const PushHeader& header) const {
+  return header.life == state_.life &&
+         header.sequence == members().At(header.identity.worker).expected();
+}
+
+bool ShardMachine::IsNewest(const PushHeader& header) const {
+  const MemberRecord& member = members().At(header.identity.worker);
+  if (header.life == state_.life) return Next(header.sequence) == member.expected();
+  // It is one of an earlier life that was answered again.
+  return member.expected() == Sequence{1} &&
+         member.former.answers.back().sequence == header.sequence;
 }
 
 bool ShardMachine::IsExcuse(const PushHeader& header) const {
@@ -100,7 +123,7 @@ double ShardMachine::ScaleOf(const PushHeader& header) const {
 std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) const {
   if (IsExcuse(header)) return std::nullopt;
   // A repeated push gets its first answer, whatever has happened since.
-  if (header.sequence != members().At(header.identity.worker).expected()) return std::nullopt;
+  if (!IsNext(header)) return std::nullopt;
   if (Admit(header).kind != Admission::Kind::kTooStale) return std::nullopt;
   const uint64_t staleness = StalenessOf(header);
   PushReply reply = Refusal(
@@ -194,7 +217,7 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
     return admission;
   }
   MemberRecord& member = state_.members.At(header.identity.worker);
-  if (header.sequence == member.expected()) member.SettleBase(header.slot, header.base);
+  if (IsNext(header)) member.SettleBase(header.slot, header.base);
   NoteAdmitted(header, admission);
   if (!state_.draft.has_value()) admission.draft = ForecastUpdate(header);
   if (admission.draft.has_value()) state_.draft = {admission.push, *admission.draft};
@@ -245,8 +268,7 @@ void ShardMachine::NoteArrival(const PushHeader& header) {
 std::optional<Forecast> ShardMachine::ForecastUpdate(const PushHeader& header) const {
   const WorkerId worker = header.identity.worker;
   const MemberRecord* member = members().Find(worker, header.identity.incarnation);
-  const bool is_next =
-      header.count > 0 && member != nullptr && header.sequence == member->expected();
+  const bool is_next = header.count > 0 && member != nullptr && IsNext(header);
   const bool is_base_published = is_initialized() && published() == decided();
   // Each of these makes an update unforeseeable: the mean over updates is known only when this one
   // is counted, norms over tensors only when the gradient is complete, what a guard that blocks

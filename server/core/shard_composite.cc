@@ -33,7 +33,7 @@ std::string ShardMachine::WhyNotCombined(const PushHeader& header) const {
     }
     if (const auto refusal = RefuseByHeader(push)) return NameOf(part) + ": " + refusal->message;
     // A part that has come another way counts already, and so would count twice.
-    if (push.sequence != members().At(part.worker).expected()) {
+    if (!IsNext(push)) {
       return NameOf(part) + ": its push was answered before";
     }
     if (WorkIsDone()) return "the run's work is done";

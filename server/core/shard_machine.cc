@@ -100,6 +100,7 @@ ShardOutput ShardMachine::OnView(const View& view) {
   // A smaller view may complete the open round at once, and the slowest member may have left.
   if (state_.is_initialized) Advance(output);
   if (traits_.keeps_pace) ServeWaiting(output);
+  SaveIfDue(output);
   return output;
 }
 
@@ -110,6 +111,7 @@ ShardOutput ShardMachine::OnPhase(Phase phase, Version drain_version) {
   state_.drain_version = drain_version;
   if (state_.is_initialized) Advance(output);
   ServeWaiting(output);
+  SaveIfDue(output);
   return output;
 }
 
@@ -119,6 +121,7 @@ ShardOutput ShardMachine::OnWorkEnds() {
   state_.work->Close();
   // Pulls that wait for a version that will not be made are answered now.
   ServeWaiting(output);
+  SaveIfDue(output);
   return output;
 }
 
@@ -129,6 +132,7 @@ ShardOutput ShardMachine::OnPublished(Version version) {
   ShardOutput output;
   EndLagging(output);
   ServeWaiting(output);
+  SaveIfDue(output);
   return output;
 }
 
@@ -297,7 +301,17 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     state_.work->NextRound([this](WorkerId worker) { return round().HasDone(worker); });
   }
   state_.round = NewRound();
+  if (works_in_rounds() && decided() == state_.save.version) state_.save_is_due = true;
   output.update = update;
+}
+
+void ShardMachine::SaveIfDue(ShardOutput& output) {
+  if (!options_.saves || !is_initialized()) return;
+  const bool is_possible = round().contributions() == 0 && state_.last_saved != decided();
+  if (is_possible && (state_.save_is_due || is_drained())) output.saves = true;
+  if (!output.saves) return;
+  state_.last_saved = decided();
+  state_.save_is_due = false;
 }
 
 std::optional<Stamp> ShardMachine::StampOf(const PushHeader& header) {
@@ -313,7 +327,9 @@ std::optional<Stamp> ShardMachine::StampOfRound() const {
 void ShardMachine::CheckInvariants() const {
   members().CheckInvariants(options_.gradients_in_flight);
   PS_CHECK(published() <= decided());
-  const uint64_t kept = std::min<uint64_t>(options_.versions_kept, Value(published()) + 1);
+  PS_CHECK(state_.life_begin <= published());
+  const uint64_t kept =
+      std::min<uint64_t>(options_.versions_kept, Value(published()) - Value(state_.life_begin) + 1);
   PS_CHECK(Value(published()) - Value(oldest_kept()) + 1 == kept);
   PS_CHECK(state_.reader_pulls.size() <= options_.reader_pulls_max);
   const std::set<Version> read = VersionsRead();

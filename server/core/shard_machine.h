@@ -64,7 +64,8 @@ class ShardMachine {
 
   const ShardState& state() const { return state_; }
 
-  /// Continues from the state of a machine with the same options.
+  /// Continues from the state of a machine with the same options, or from what Returned makes of
+  /// it.
   void Restore(ShardState state);
 
   // Events from the coordinator.
@@ -111,6 +112,12 @@ class ShardMachine {
   /// Has workers wait for these readers alone, on shard 0. Has no effect on other shards.
   ShardOutput OnAwaitedReaders(const LagLimits& readers);
 
+  /// Takes the order to save, if it is newer than those before and the shard saves. Where shards
+  /// are in step, the state is due to be saved with the version that the order names, and not at
+  /// all if this is decided already; else with the next version that has not been saved. The output
+  /// of an event that leaves the open round empty then says so.
+  ShardOutput OnSaveOrder(const SaveOrder& order);
+
   // Events from the client that brings the initial weights.
 
   /// Returns OK if the initial weights may come from this client at present, else why not.
@@ -123,7 +130,7 @@ class ShardMachine {
 
   // Events from workers and readers.
 
-  ShardOutput OnPull(CallId call, const PullRequest& request);
+  ShardOutput OnPull(CallId call, const PullRequest& pull);
 
   /// Decides whether the payload behind this header is wanted. If it is, its bytes are counted as
   /// queued, and exactly one of OnPush and OnPushAbandoned has to follow.
@@ -168,10 +175,14 @@ class ShardMachine {
   bool has_plan() const { return state_.plan.has_value(); }
   bool is_initialized() const { return state_.is_initialized; }
 
-  /// Whether the weights of the newest grant are in place.
+  /// Whether the weights of the newest grant, or those of a checkpoint, are in place.
   bool has_granted_weights() const {
+    if (state_.life > Life{}) return true;
     return state_.grant != 0 && state_.initialized_grant == state_.grant;
   }
+
+  /// Whether the shard returns to a checkpoint without the others.
+  bool goes_alone() const { return !works_in_rounds(); }
 
   /// Returns true once no further update can come and the last one is published.
   bool is_drained() const;
@@ -186,6 +197,10 @@ class ShardMachine {
   const std::map<PushOutcome, uint64_t>& outcomes() const { return state_.outcomes; }
   const GuardCounts& guard_counts() const { return state_.guard_counts; }
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
+  Life life() const { return state_.life; }
+
+  /// The version with which the shard began its life.
+  Version life_begin() const { return state_.life_begin; }
 
   /// Returns the number of examples whose gradients are part of the version decided last.
   uint64_t examples_applied() const { return state_.versions.back().examples; }
@@ -243,6 +258,14 @@ class ShardMachine {
  private:
   std::optional<PushReply> RefuseByHeader(const PushHeader& header) const;
   std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
+
+  /// Returns the answer that this push got in an earlier life, if it is part of the weights and the
+  /// answer is kept; else nullptr.
+  const MemberRecord::Answer* FormerAnswer(const PushHeader& header) const;
+
+  /// Return whether the push is the member's next one, and, once it is answered, its newest.
+  bool IsNext(const PushHeader& header) const;
+  bool IsNewest(const PushHeader& header) const;
   std::optional<PushReply> RefuseForMemory(const PushHeader& header) const;
 
   /// Names an admitted push, whose payload is on its way.
@@ -258,9 +281,15 @@ class ShardMachine {
   std::optional<PushReply> RefuseByPayload(const PushFacts& facts) const;
   std::optional<PushReply> RefuseTooStale(const PushHeader& header) const;
   PushReply Refusal(PushOutcome outcome, std::string message) const;
+
+  /// Notes in a reply of which life it is, and what survives the end of the server.
+  void Sign(PushReply& reply) const;
   PushReply Counted(PushReply refusal);
   std::optional<PullRefusal> RefusePull(const PullRequest& request) const;
   std::optional<PullRefusal> RefuseIdentity(const PullRequest& request) const;
+
+  /// Returns the meaning that a pull has in the shard's life.
+  PullRequest InThisLife(PullRequest request) const;
 
   /// Returns whether the state of the model that was asked for will not come (again) at this shard.
   bool IsGone(const Stamp& stamp) const;
@@ -373,6 +402,10 @@ class ShardMachine {
   /// Folds what can be folded and closes the round if it is due.
   void Advance(ShardOutput& output);
   void CloseRound(ShardOutput& output);
+
+  /// Has the state saved if that is due, and once the shard has drained. Each event that may close
+  /// a round or drain the shard ends with it.
+  void SaveIfDue(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
   bool IsOfEarlierStage(const PushHeader& header) const {
     return BaseOf(header) < state_.stage_begin;

@@ -72,6 +72,9 @@ struct ShardMachineOptions {
   /// than it is replaced.
   size_t parked_readers_max = 256;
   size_t parked_of_member_max = 16;
+
+  /// Set if the shard saves its state, and so can go on from there in a later life.
+  bool saves = false;
 };
 
 }  // namespace slipstream

@@ -19,6 +19,7 @@ void Append(ShardOutput more, ShardOutput& output) {
   if (more.update.has_value()) output.update = more.update;
   output.lagged.insert(output.lagged.end(), more.lagged.begin(), more.lagged.end());
   for (ShardAnswer& answer : more.answers) output.answers.push_back(std::move(answer));
+  output.saves = output.saves || more.saves;
 }
 
 }  // namespace
@@ -48,6 +49,17 @@ ShardOutput ShardMachine::OnOrders(const ServerOrders& orders) {
   Append(OnPhase(orders.phase, orders.drain_version), output);
   if (orders.ends_work) Append(OnWorkEnds(), output);
   Append(OnAwaitedReaders(orders.awaited_readers), output);
+  Append(OnSaveOrder(orders.save), output);
+  SaveIfDue(output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnSaveOrder(const SaveOrder& order) {
+  ShardOutput output;
+  if (!options_.saves || order.number <= state_.save.number) return output;
+  state_.save = order;
+  if (!works_in_rounds() || order.version == decided()) state_.save_is_due = true;
+  SaveIfDue(output);
   return output;
 }
 
@@ -95,8 +107,11 @@ ShardOutput ShardMachine::OnInitialized(uint64_t grant) {
   PS_CHECK(has_plan());
   ShardOutput output;
   state_.initialized_grant = grant;
-  if (std::exchange(state_.is_initialized, true)) return output;
-  ServeWaiting(output);
+  if (!std::exchange(state_.is_initialized, true)) ServeWaiting(output);
+  // The weights of an earlier grant may have been saved as version 0.
+  state_.last_saved.reset();
+  state_.save_is_due = true;
+  SaveIfDue(output);
   return output;
 }
 

@@ -72,7 +72,8 @@ enum class PullRefusal : uint8_t {
   kTooManyParked,  // Try again later.
   kOutOfSequence,  // It follows a push that has not come.
   kNoSuchSlot,
-  kLagged,  // The shard has gone on from the state that was asked for, and does not keep it.
+  kLaterLife,  // Try again: the shard is to return from a checkpoint, and has not done so yet.
+  kLagged,     // The shard has gone on from the state that was asked for, and does not keep it.
 };
 
 /// The answer to a call.
@@ -124,6 +125,10 @@ struct ShardOutput {
 
   /// Set if the payload of the push is kept until a fold names it. Otherwise it is freed now.
   bool keeps_payload = false;
+
+  /// Set if the shell is to save the state as it is after this event, with the values of version
+  /// decided() once they are made. The open round has no contributions then.
+  bool saves = false;
 };
 
 }  // namespace slipstream

@@ -17,6 +17,7 @@ std::optional<PullRefusal> ShardMachine::RefusePull(const PullRequest& request) 
   if (request.shard_map != state_.plan->shard_map && !takes_any_map) {
     return PullRefusal::kWrongShardMap;
   }
+  if (request.min_life > state_.life) return PullRefusal::kLaterLife;
   if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
   const size_t most = is_outsider ? options_.parked_readers_max : options_.parked_of_member_max;
@@ -46,7 +47,16 @@ Reader ShardMachine::ReaderOf(const PullRequest& request) {
   return std::pair(request.identity->worker, request.identity->incarnation);
 }
 
-ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
+PullRequest ShardMachine::InThisLife(PullRequest request) const {
+  if (request.min_life >= state_.life) return request;
+  request.min_version = {};
+  request.held.reset();
+  request.sequence = Sequence{1};
+  return request;
+}
+
+ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
+  const PullRequest request = InThisLife(pull);
   ShardOutput output;
   if (auto refusal = RefusePull(request)) {
     if (refusal == PullRefusal::kUnknownMember && IsMadeUp(*request.identity)) {
@@ -80,6 +90,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& request) {
   Answer(std::move(pending), output);
   const bool is_free = was_held_back && !state_.reader_pace.HoldsBack(decided());
   if (traits_.keeps_pace || is_free) ServeWaiting(output);
+  SaveIfDue(output);
   return output;
 }
 

@@ -15,14 +15,22 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
   NoteArrival(facts.header);
   ShardOutput output;
   Decision decision = Decide(facts, output);
-  decision.reply.life = state_.life;
+  Sign(decision.reply);
+  // An answer that is given again is of the life of its push.
+  if (decision.reply.outcome == PushOutcome::kDuplicate) decision.reply.life = facts.header.life;
   OnDraftEnded(facts.push);
   if (!output.keeps_payload) ReleaseBytes(facts.header.count * sizeof(float));
   output.record = {facts.header, decision.reply, decision.took_effect};
   AnswerPush(call, facts.header, decision, output);
   // Others may have waited for the clock of this member.
   if (traits_.keeps_pace) ServeWaiting(output);
+  SaveIfDue(output);
   return output;
+}
+
+void ShardMachine::Sign(PushReply& reply) const {
+  reply.life = state_.life;
+  reply.durability = options_.saves ? Durability::kCheckpoint : Durability::kMemory;
 }
 
 ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput& output) {
@@ -32,9 +40,11 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
   std::optional<PushReply> refusal = RefuseByHeader(header);
   if (!refusal) refusal = RefuseByPayload(facts);
   if (refusal) return Refused(*std::move(refusal));
-  const MemberRecord& member = members().At(header.identity.worker);
-  if (header.sequence != member.expected()) {
-    const MemberRecord::Answer* first = member.FindAnswer(header.sequence);
+  if (!IsNext(header)) {
+    const MemberRecord::Answer* first = FormerAnswer(header);
+    if (first == nullptr) {
+      first = members().At(header.identity.worker).FindAnswer(header.sequence);
+    }
     PS_CHECK(first != nullptr);  // RefuseByHeader made sure.
     if (first->checksum == facts.checksum) return AnswerAgain(facts, first->reply);
     return Refused(Refusal(
@@ -231,7 +241,7 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
                          .push = decision.reply,
                          .wants_weights = header.pull,
                          .parts = static_cast<uint32_t>(header.parts.size())};
-  if (header.holds_base) pending.held = header.base;
+  if (header.holds_base && header.life == state_.life) pending.held = header.base;
   uint32_t part = 0;
   ForEachPush(header, [&](const PushHeader& push) { ExpectMore(push, part++, pending); });
   Answer(std::move(pending), output);
@@ -241,7 +251,7 @@ void ShardMachine::ExpectMore(const PushHeader& push, uint32_t part, PendingCall
   const auto [_, worker, incarnation] = push.identity;
   // A repetition of an older push was delayed by the network: its sender has gone on, and will not
   // compute from the answer.
-  if (Next(push.sequence) != members().At(worker).expected()) return;
+  if (!IsNewest(push)) return;
   call.goes_on = call.goes_on || push.pull || push.count > 0;
   if (!push.pull) return;
   call.trainers.push_back({worker, incarnation, push.slot, part});

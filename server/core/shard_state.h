@@ -19,6 +19,7 @@
 #include "server/core/round.h"
 #include "server/core/round_work.h"
 #include "server/core/run_stages.h"
+#include "server/core/saved_version.h"
 #include "server/core/shard_output.h"
 #include "server/core/unknown_members.h"
 
@@ -37,6 +38,12 @@ struct ShardPlan {
   uint64_t batches_total = 0;
   uint64_t batches_per_epoch = 1;
   uint64_t examples_per_epoch = 0;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.run, self.shard_map, self.count, self.batches_total, self.batches_per_epoch,
+            self.examples_per_epoch);
+  }
 };
 
 /// The facts about one version.
@@ -48,6 +55,11 @@ struct VersionRecord {
   /// policy.
   std::optional<Stamp> stamp;
   uint64_t label = 0;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.examples, self.stamp, self.label);
+  }
 };
 
 /// A pull of a reader who is not a member, while its answer is sent.
@@ -100,6 +112,11 @@ struct GuardCounts {
   uint64_t dropped = 0;
   uint64_t scaled = 0;
   uint64_t rounds_held_back = 0;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.rejected, self.dropped, self.scaled, self.rounds_held_back);
+  }
 };
 
 /// All that a shard's machine remembers, as one value. A machine that continues with a copy of it,
@@ -131,8 +148,10 @@ struct ShardState {
   uint64_t received_grant = 0;
   uint64_t initialized_grant = 0;
 
-  /// The life of the shard to which all versions and sequences here belong. Nothing raises it yet.
+  /// The life of the shard to which all versions and sequences here belong, and the version with
+  /// which it began.
   Life life{};
+  Version life_begin{};
 
   // Used where pulls wait for members' clocks. `slowest` is the least clock of the members at work;
   // empty while there are none. `pace` is the highest that it has ever been, and a worker that
@@ -150,8 +169,20 @@ struct ShardState {
 
   /// The versions up to `decided`, from the oldest one that is kept for readers on. Invariant:
   /// those after `published`, and before them the newest Options::versions_kept, or as many as
-  /// there are.
+  /// this life has had.
   std::deque<VersionRecord> versions = {VersionRecord{.stamp = Stamp{}}};
+
+  // Used if the shard saves its state.
+
+  /// The newest order to save.
+  SaveOrder save;
+
+  /// Set if this state is to be saved once the open round is empty and `decided` is a version that
+  /// was not saved.
+  bool save_is_due = false;
+
+  /// The version that the shell was told to save last; empty before the first.
+  std::optional<Version> last_saved;
 
   /// The update that is being made of a push while the push arrives. Invariant: it is based on
   /// version `decided`, which is published, and the open round is empty.
@@ -177,6 +208,17 @@ struct ShardState {
   LagTracker lag;
   std::map<PushOutcome, uint64_t> outcomes;
   GuardCounts guard_counts;
+
+  /// Calls, payloads and the draft end with the process, so they are not saved.
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.orders, self.stages, self.stage, self.stage_begin, self.phase, self.drain_version,
+            self.plan, self.work, self.members, self.unknown_members, self.grant, self.initializer,
+            self.received_grant, self.initialized_grant, self.life, self.life_begin, self.slowest,
+            self.pace, self.is_initialized, self.decided, self.published, self.round,
+            self.round_was_held_back, self.next_push, self.versions, self.save, self.save_is_due,
+            self.last_saved, self.reader_pace, self.lag, self.outcomes, self.guard_counts);
+  }
 };
 
 }  // namespace slipstream

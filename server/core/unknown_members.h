@@ -41,6 +41,11 @@ class UnknownMembers {
     first_heard_.erase(first_heard_.begin(), first_heard_.upper_bound(newest));
   }
 
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.asked_, self.answered_, self.first_heard_);
+  }
+
  private:
   uint64_t asked_ = 0;
   uint64_t answered_ = 0;  // The last question that was answered.

@@ -246,9 +246,12 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
       if (taken.ok()) stream.IsOf(worker.worker);
       return taken;
     };
-    const auto question = [this, worker, newest, stage = request.stage(), &stream](bool is_last)
-                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
-      const absl::StatusOr<Coordinator::Work> answer = coordinator_.AskWork(worker, stage, newest);
+    const Life life{request.life()};
+    const auto question =
+        [this, worker, newest, stage = request.stage(), life, &stream](bool is_last)
+            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+      const absl::StatusOr<Coordinator::Work> answer =
+          coordinator_.AskWork(worker, stage, newest, life);
       if (!answer.ok()) return answer.status();
       if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
       stream.reply() = ToWire(*answer);

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "absl/time/clock.h"
+#include "common/base/check.h"
 #include "common/log/log.h"
 #include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
@@ -31,6 +32,9 @@ class CoordinatorService::Call final : public grpc::ServerUnaryReactor, public C
 
 namespace {
 
+// How soon a state that could not be written is written again.
+constexpr std::chrono::seconds kKeepAgain{1};
+
 absl::Status MayBe(Caller& caller, const ClaimedMember& claimed) {
   if (const auto* worker = std::get_if<WorkerId>(&claimed)) return caller.MayBe(*worker);
   if (const auto* shard = std::get_if<ShardId>(&claimed)) return caller.MayBe(*shard);
@@ -48,18 +52,28 @@ CoordinatorService::CoordinatorService(Options options)
     : options_(std::move(options)),
       watchers_([this] { return Status(); }),
       coordinator_(options_.run, options_.spec, options_.now()),
-      settings_(options_.spec),
-      timer_([this] { RunTimer(); }) {}
+      settings_(options_.spec) {
+  if (options_.kept.has_value()) {
+    MutexLock lock(mutex_);
+    PS_CHECK(coordinator_.Restore(options_.kept->first, options_.now()).ok());
+    settings_ = options_.kept->second;
+    to_keep_ = kept_ = coordinator_.journal_changes();
+  }
+  timer_ = std::thread([this] { RunTimer(); });
+  if (options_.keep != nullptr) keeper_ = std::thread([this] { RunKeeper(); });
+}
 
 CoordinatorService::~CoordinatorService() {
   Stop();
   timer_.join();
+  if (keeper_.joinable()) keeper_.join();
 }
 
 void CoordinatorService::Stop() {
   TickWatchers();
   watchers_.Stop();
   Aftermath aftermath;
+  std::deque<Aftermath> unfinished;
   {
     MutexLock lock(mutex_);
     is_stopping_ = true;
@@ -68,9 +82,15 @@ void CoordinatorService::Stop() {
                                      absl::UnavailableError("the coordinator is stopping"));
     }
     parked_.clear();
+    unfinished = std::exchange(unfinished_, {});
   }
   stopping_.NotifyAll();
-  Finish(aftermath);
+  keeping_.NotifyAll();
+  FinishNow(aftermath);
+  for (Aftermath& each : unfinished) {
+    Refuse(each);
+    FinishNow(each);
+  }
   streams_.Stop();
 }
 
@@ -137,7 +157,7 @@ void CoordinatorService::AnswerOrPark(CoordinatorCall* call, ClaimedMember claim
       next_deadline_ = std::min(next_deadline_, deadline);
     }
   }
-  Finish(aftermath);
+  Finish(std::move(aftermath));
 }
 
 void CoordinatorService::Cancel(CoordinatorCall* call) {
@@ -161,7 +181,7 @@ void CoordinatorService::RunTimer() {
       coordinator_.Tick(now);
       aftermath = Settle(now);
     }
-    Finish(aftermath);
+    Finish(std::move(aftermath));
     TickWatchers();
   }
 }
@@ -199,7 +219,75 @@ CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
   return aftermath;
 }
 
-void CoordinatorService::Finish(const Aftermath& aftermath) const {
+void CoordinatorService::Finish(Aftermath aftermath) {
+  const bool is_empty =
+      aftermath.answers.empty() && aftermath.notes.empty() && !aftermath.audit.has_value();
+  if (options_.keep != nullptr) {
+    MutexLock lock(mutex_);
+    // Questions may have handed something out after Settle looked.
+    to_keep_ = aftermath.keep_first = coordinator_.journal_changes();
+    if (aftermath.keep_first > kept_) {
+      keeping_.NotifyAll();
+      if (is_empty) return;
+      // A disk that takes nothing must not make calls pile up that their callers have given up.
+      const bool is_too_much = unfinished_.size() >= kParkedMax;
+      if (!is_stopping_ && !is_too_much) {
+        unfinished_.push_back(std::move(aftermath));
+        return;
+      }
+      Refuse(aftermath);
+    }
+  }
+  FinishNow(aftermath);
+}
+
+void CoordinatorService::RunKeeper() {
+  absl::Status failure;
+  while (true) {
+    std::string state;
+    RunSpec settings;
+    uint64_t keeps = 0;
+    {
+      MutexLock lock(mutex_);
+      while (to_keep_ <= kept_ && !is_stopping_) keeping_.Wait(mutex_);
+      if (to_keep_ <= kept_) return;
+      keeps = coordinator_.journal_changes();
+      state = coordinator_.Save();
+      settings = settings_;
+    }
+    const absl::Status written = options_.keep(state, settings);
+    std::deque<Aftermath> finished;
+    {
+      MutexLock lock(mutex_);
+      if (written.ok()) kept_ = keeps;
+      while (!unfinished_.empty() && unfinished_.front().keep_first <= kept_) {
+        finished.push_back(std::move(unfinished_.front()));
+        unfinished_.pop_front();
+      }
+    }
+    for (const Aftermath& aftermath : finished) FinishNow(aftermath);
+    const bool is_news = written != failure;
+    failure = written;
+    if (written.ok()) continue;
+    if (is_news) {
+      LogError("the coordinator's state cannot be kept; calls wait until it can",
+               {{"reason", written.message()}});
+    }
+    MutexLock lock(mutex_);
+    const auto next = std::chrono::steady_clock::now() + kKeepAgain;
+    while (!is_stopping_ && keeping_.WaitUntil(mutex_, next)) {
+    }
+    if (is_stopping_) return;
+  }
+}
+
+void CoordinatorService::Refuse(Aftermath& aftermath) {
+  for (auto& [call, status] : aftermath.answers) {
+    status = absl::UnavailableError("the coordinator's state cannot be kept at present");
+  }
+}
+
+void CoordinatorService::FinishNow(const Aftermath& aftermath) const {
   if (aftermath.audit.has_value() && options_.connections != nullptr) {
     options_.connections->audit().Note(*aftermath.audit);
   }
@@ -250,6 +338,10 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     facts.shards.push_back(status);
     const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;
     facts.shards.back().set_silent_seconds(absl::ToDoubleSeconds(silence));
+    const Returns::Shard& returned = coordinator_.returns().shards()[shard];
+    facts.shards.back().set_life(Value(returned.order.life));
+    facts.shards.back().set_returned_to(Value(returned.order.from.version));
+    facts.shards.back().set_versions_lost(returned.versions_lost);
   }
   facts.aggregators = AggregatorsNow(now);
   for (const auto& [id, worker] : coordinator_.membership().workers()) {

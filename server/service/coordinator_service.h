@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -80,11 +81,19 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
     /// nothing bounds them.
     Connections* connections = nullptr;
 
+    /// Writes Coordinator::Save() and the settings in force to the disk. If it fails it is called
+    /// again, with a newer state. Null if nothing is kept.
+    std::function<absl::Status(const std::string& state, const RunSpec& settings)> keep = nullptr;
+
+    /// The state to go on from, and the settings in force then; empty for a new run.
+    std::optional<std::pair<std::string, RunSpec>> kept = std::nullopt;
+
     /// How often time passes in the coordinator. A call is answered at most this long after its
     /// deadline.
     absl::Duration tick = absl::Milliseconds(20);
   };
 
+  /// REQUIRES: Coordinator::Restore takes `kept`.
   explicit CoordinatorService(Options options);
   ~CoordinatorService() override;
 
@@ -155,6 +164,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   /// The work that one event left to be done without the lock.
   struct Aftermath {
+    /// What has to be on the disk before: as `to_keep_`.
+    uint64_t keep_first = 0;
     Answers answers;
     std::vector<Coordinator::Note> notes;
     std::optional<AuditLog::Event> audit;
@@ -188,7 +199,13 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Aftermath Settle(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Finish(const Aftermath& aftermath) const;
+
+  /// Does that work: now, or once the state is on the disk that the answers tell of. So nobody
+  /// hears of anything that a restarted coordinator would not know.
+  void Finish(Aftermath aftermath);
+  void FinishNow(const Aftermath& aftermath) const;
+  static void Refuse(Aftermath& aftermath);
+  void RunKeeper();
 
   // Constant after construction.
   const Options options_;
@@ -218,6 +235,13 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   VersionSkew skew_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, v1::HeartbeatRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
 
+  // With Options::keep: coordinator_.journal_changes() that the disk is to have, and has; and what
+  // waits for that, by age.
+  uint64_t to_keep_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::deque<Aftermath> unfinished_ ABSL_GUARDED_BY(mutex_);
+  CondVar keeping_;
+
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
   OpenStreams streams_{kStreamsMax};
@@ -226,6 +250,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   LatestCalls heartbeat_calls_;
   LatestCalls work_calls_;
   std::thread timer_;
+  std::thread keeper_;  // Not started without Options::keep.
 };
 
 }  // namespace slipstream

@@ -5,6 +5,7 @@
 
 #include "common/run/policy_rows.h"
 #include "common/wire/control_wire.h"
+#include "server/service/orders_wire.h"
 
 namespace slipstream {
 
@@ -17,6 +18,9 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.orders_seen = wire.orders_seen();
   report.initialized = wire.initialized();
   report.drained = wire.drained();
+  report.life = Life{wire.life()};
+  for (const v1::SavedVersion& saved : wire.saved()) report.saved.push_back(FromWire(saved));
+  report.knows_saved = wire.knows_saved();
   report.failure = wire.failure();
   report.members_max = wire.members_max();
   report.version = Version{wire.progress().version()};
@@ -126,6 +130,10 @@ v1::GetWorkReply ToWire(const Coordinator::Work& work) {
       break;
     case Coordinator::Work::State::kStage:
       wire.set_state(v1::GetWorkReply::STAGE);
+      break;
+    case Coordinator::Work::State::kReturned:
+      wire.set_state(v1::GetWorkReply::RETURNED);
+      wire.set_life(Value(work.life));
       break;
   }
   wire.set_stage(work.stage);

@@ -1,13 +1,59 @@
 #include "server/service/orders_wire.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 #include <vector>
 
+#include "common/base/limits.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/status/run_stage_wire.h"
 
 namespace slipstream {
+namespace {
+
+v1::SaveOrder ToWire(const SaveOrder& order) {
+  v1::SaveOrder wire;
+  wire.set_number(order.number);
+  wire.set_version(Value(order.version));
+  if (order.safe.has_value()) *wire.mutable_safe() = slipstream::ToWire(*order.safe);
+  return wire;
+}
+
+SaveOrder FromWire(const v1::SaveOrder& wire) {
+  SaveOrder order = {.number = wire.number(), .version = Version{wire.version()}};
+  if (wire.has_safe()) order.safe = slipstream::FromWire(wire.safe());
+  return order;
+}
+
+/// Takes the returns and the order to save. Fails if there are more shards than a run can have.
+absl::Status ReadCheckpoints(const v1::SyncServerReply& wire, ServerOrders& orders) {
+  if (wire.returns_size() > static_cast<int>(kServersMax)) {
+    return absl::InvalidArgumentError(
+        fmt::format("returns: a run has at most {} shards", kServersMax));
+  }
+  for (const v1::ShardReturn& shard : wire.returns()) {
+    orders.returns.push_back(
+        {.life = Life{shard.life()}, .from = slipstream::FromWire(shard.from())});
+  }
+  if (wire.has_save()) orders.save = FromWire(wire.save());
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+v1::SavedVersion ToWire(const SavedVersion& saved) {
+  v1::SavedVersion wire;
+  wire.set_life(Value(saved.life));
+  wire.set_version(Value(saved.version));
+  wire.set_stage(saved.stage);
+  return wire;
+}
+
+SavedVersion FromWire(const v1::SavedVersion& wire) {
+  return {.life = Life{wire.life()}, .version = Version{wire.version()}, .stage = wire.stage()};
+}
 
 v1::SyncServerReply ToWire(const ServerOrders& orders) {
   v1::SyncServerReply wire;
@@ -35,6 +81,12 @@ v1::SyncServerReply ToWire(const ServerOrders& orders) {
     reader.set_instance(instance);
     reader.set_lag_max(lag_max);
   }
+  for (const ShardReturn& shard : orders.returns) {
+    v1::ShardReturn& of_wire = *wire.add_returns();
+    of_wire.set_life(Value(shard.life));
+    *of_wire.mutable_from() = ToWire(shard.from);
+  }
+  if (orders.save != SaveOrder()) *wire.mutable_save() = ToWire(orders.save);
   return wire;
 }
 
@@ -73,6 +125,7 @@ absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire) {
   for (const v1::AwaitedReader& reader : wire.awaited_readers()) {
     orders.awaited_readers[reader.instance()] = reader.lag_max();
   }
+  if (absl::Status read = ReadCheckpoints(wire, orders); !read.ok()) return read;
   return orders;
 }
 

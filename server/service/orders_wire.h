@@ -4,6 +4,7 @@
 #include "absl/status/statusor.h"
 #include "proto/coordinator.pb.h"
 #include "server/core/coordinator_orders.h"
+#include "server/core/saved_version.h"
 
 namespace slipstream {
 
@@ -11,6 +12,9 @@ namespace slipstream {
 /// decode is INVALID_ARGUMENT.
 v1::SyncServerReply ToWire(const ServerOrders& orders);
 absl::StatusOr<ServerOrders> FromWire(const v1::SyncServerReply& wire);
+
+v1::SavedVersion ToWire(const SavedVersion& saved);
+SavedVersion FromWire(const v1::SavedVersion& wire);
 
 }  // namespace slipstream
 

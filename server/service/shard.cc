@@ -9,9 +9,17 @@
 #include "common/base/check.h"
 #include "common/run/shards.h"
 #include "server/core/shard_options.h"
+#include "server/core/shard_return.h"
 
 namespace slipstream {
 namespace {
+
+constexpr uint32_t kRetryAfterMs = 100;
+constexpr char kReturning[] = "the shard is going back to a checkpoint";
+
+absl::Status ReturningError() {
+  return absl::UnavailableError(fmt::format("RETRY_LATER: {}", kReturning));
+}
 
 absl::Status ToStatus(PullRefusal refusal) {
   switch (refusal) {
@@ -32,6 +40,9 @@ absl::Status ToStatus(PullRefusal refusal) {
     case PullRefusal::kNoSuchSlot:
       return absl::InvalidArgumentError(
           "slot: beyond the gradients that a worker may have under way");
+    case PullRefusal::kLaterLife:
+      return absl::UnavailableError(
+          "RETRY_LATER: the shard is to return from a checkpoint, and has not done so yet");
     case PullRefusal::kLagged:
       return LaggedError();
     case PullRefusal::kTooManyParked:
@@ -107,17 +118,91 @@ absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights& we
   return absl::OkStatus();
 }
 
+// Returns.
+
+ShardResult Shard::BeginReturn() {
+  is_returning_ = true;
+  ShardResult result;
+  const std::vector<PendingCall> waiting = machine_.state().waiting;
+  for (const PendingCall& call : waiting) {
+    machine_.OnCancelled(call.call);
+    if (call.push.has_value()) {
+      result.deliveries.push_back({call.call, Answer{NotNow(), std::nullopt}, {}});
+    } else {
+      result.deliveries.push_back({call.call, ReturningError(), {}});
+    }
+  }
+  return result;
+}
+
+bool Shard::IsQuiet() const {
+  return is_returning_ && pushes_arriving_ == 0 && jobs_.empty() && running_ == 0;
+}
+
+std::shared_ptr<const ShardSave> Shard::SaveNow() {
+  PS_CHECK(IsQuiet());
+  const ShardState& state = machine_.state();
+  const bool is_saved = state.last_saved == state.decided;
+  if (!machine_.is_initialized() || is_saved || adds_in_place_) return nullptr;
+  auto save = std::make_shared<ShardSave>(ShardSave{state, training_state_->Save()});
+  save->state.round = state.round.Emptied();
+  save->state.members.ForgetAnswersAfter(state.decided);
+  return save;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> Shard::NewArrays(
+    const ModelOrders& model) {
+  if (training_state_ == nullptr && failure_.empty()) failure_ = MakePath(model);
+  if (training_state_ == nullptr) return {};
+  return training_state_->NewArrays();
+}
+
+void Shard::Return(ShardSave saved,
+                   std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays,
+                   Life life) {
+  PS_CHECK(MayReturn());
+  held_.clear();
+  bases_.clear();
+  kept_.clear();
+  made_early_.clear();
+  training_state_->Restore(std::move(arrays), saved.values);
+  machine_.Restore(Returned(std::move(saved.state), life));
+  kept_[machine_.published()] = {training_state_->newest(), training_state_->NewChecksums(),
+                                 std::make_shared<VersionChanges>(), nullptr};
+  is_returning_ = false;
+}
+
+PushReply Shard::NotNow() const {
+  PushReply reply = {.outcome = PushOutcome::kRetryLater,
+                     .version = machine_.decided(),
+                     .retry_after_ms = kRetryAfterMs,
+                     .message = kReturning};
+  reply.life = machine_.state().life;
+  return reply;
+}
+
 // Calls.
 
 ShardResult Shard::Pull(CallId call, const PullRequest& request) {
+  // A new process has no weights until it is told where to return to. Nothing that a member says of
+  // its place in an earlier process means anything to it.
+  const bool has_to_return = !machine_.is_initialized() && machine_.phase() >= Phase::kTraining &&
+                             machine_.state().received_grant == 0;
+  if (is_returning_ || has_to_return) {
+    ShardResult refused;
+    refused.deliveries.push_back({call, ReturningError(), {}});
+    return refused;
+  }
   return Absorb(machine_.OnPull(call, request));
 }
 
 BegunPush Shard::BeginPush(const PushHeader& header) {
+  if (is_returning_) return {.refusal = NotNow()};
   PushAdmission admission = machine_.OnPushHeader(header);
   BegunPush begun = {.refusal = std::move(admission.refusal),
                      .is_of_member = admission.is_of_member,
                      .push = admission.push};
+  if (!begun.refusal.has_value()) ++pushes_arriving_;
   // While initial weights are put in place, there are none to make a draft from.
   const bool is_idle = running_ == 0 && jobs_.empty();
   if (admission.draft.has_value() && is_idle)
@@ -127,6 +212,13 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
 }
 
 ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
+  if (is_returning_) {
+    AbandonPush(push);
+    ShardResult refused;
+    refused.deliveries.push_back({call, Answer{NotNow(), std::nullopt}, {}});
+    return refused;
+  }
+  PS_CHECK(pushes_arriving_-- > 0);
   const ShardMachine::PushFacts facts = push.Facts();
   // A gradient of the newest version needs no compensation, even if its slot was given another.
   const bool needs_base = keeps_bases_ && facts.header.base != machine_.decided();
@@ -140,6 +232,7 @@ ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
 }
 
 void Shard::AbandonPush(const PushAssembly& push) {
+  PS_CHECK(pushes_arriving_-- > 0);
   machine_.OnPushAbandoned(push.push(), push.header());
 }
 
@@ -154,6 +247,9 @@ ShardResult Shard::Absorb(ShardOutput output) {
   }
   if (!work.folds.empty() || work.update.has_value()) {
     jobs_.push_back({.work = std::move(work)});
+  }
+  if (output.saves) {
+    jobs_.push_back({.save = std::make_shared<ShardSave>(ShardSave{machine_.state(), {}})});
   }
   ShardResult result = {
       .deliveries = {}, .lagged = std::move(output.lagged), .record = std::move(output.record)};
@@ -199,6 +295,7 @@ Shard::Job::Job(ShardJob job, TrainingState& state)
     : job_(std::move(job)),
       training_state_(&state),
       bytes_(job_.payload_bytes()),
+      save_(job_.save),
       version_(job_.version()) {}
 
 Shard::Job Shard::TakeJob() {
@@ -212,6 +309,7 @@ Shard::Job Shard::TakeJob() {
 ShardResult Shard::FinishJob(Job job) {
   PS_CHECK(running_-- > 0);
   machine_.ReleaseBytes(job.bytes_);
+  if (job.save_ != nullptr) return {.save = std::move(job.save_)};
   if (!job.made_.has_value()) return {};
   if (!job.version_.has_value()) return Publish({}, *std::move(job.made_), job.job_.grant);
   made_early_.emplace(*job.version_, *std::move(job.made_));

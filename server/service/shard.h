@@ -81,6 +81,9 @@ struct ShardResult {
 
   /// The outcome of a push that has become complete.
   std::optional<PushRecord> record;
+
+  /// What is to be saved, complete; null if nothing is.
+  std::shared_ptr<const ShardSave> save;
 };
 
 /// The decision at the header of a push.
@@ -123,6 +126,34 @@ class Shard {
 
   /// Continues with a state that the machine has had. All calls and payloads in it must be here.
   void Restore(ShardState state) { machine_.Restore(std::move(state)); }
+
+  // The shard's return to what it saved, in a new life. From BeginReturn to Return it takes neither
+  // pushes nor pulls: those that come are told to try again.
+
+  /// Refuses the calls that wait. Those under way end by themselves.
+  ShardResult BeginReturn();
+  bool is_returning() const { return is_returning_; }
+
+  /// Returns whether no push of the old life is left, and nothing that was decided has yet to be
+  /// done.
+  bool IsQuiet() const;
+
+  /// Returns whether no call of the old life is left, so that Return may follow.
+  bool MayReturn() const { return IsQuiet() && machine_.pulls_under_way() == 0; }
+
+  /// Returns the shard as it is, to be saved; null if the newest version was saved before, or
+  /// cannot be. The pushes of the open round are not part of it. REQUIRES: IsQuiet().
+  std::shared_ptr<const ShardSave> SaveNow();
+
+  /// Makes memory for the model, if that was not done yet, and returns buffers for what was saved.
+  /// Empty if there is not enough memory, or the shard has failed.
+  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> NewArrays(
+      const ModelOrders& model);
+
+  /// Goes on in `life` from a state that was saved. `arrays` are those of NewArrays, filled.
+  /// REQUIRES: MayReturn(). OnOrders has to follow, with the orders that made it return.
+  void Return(ShardSave saved,
+              std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays, Life life);
 
   /// Orders older than those before have no effect.
   ShardResult OnOrders(const ServerOrders& orders);
@@ -172,7 +203,8 @@ class Shard {
 
     ShardJob job_;
     TrainingState* training_state_;
-    uint64_t bytes_;                  // The size of its payloads.
+    uint64_t bytes_;  // The size of its payloads.
+    std::shared_ptr<ShardSave> save_;
     std::optional<Version> version_;  // The version that it makes; empty for initial weights.
     std::optional<Weights> made_;
   };
@@ -214,6 +246,9 @@ class Shard {
   /// Makes the weights those of the newest version, or the initial ones that a grant allowed.
   ShardResult Publish(Version version, Weights weights, uint64_t grant);
 
+  /// Returns why a push, or a pull, has to be tried again while the shard returns.
+  PushReply NotNow() const;
+
   /// Queues the work that the output orders, and adds the weights to the answers.
   ShardResult Absorb(ShardOutput output);
   Delivery Deliver(ShardAnswer answer);
@@ -227,6 +262,8 @@ class Shard {
   const bool adds_in_place_;
 
   ShardMachine machine_;
+  bool is_returning_ = false;
+  uint32_t pushes_arriving_ = 0;  // Begun, and neither finished nor abandoned.
   std::string failure_;
   uint32_t members_max_ = 0;
 

@@ -1,5 +1,6 @@
 #include "server/service/shard_engine.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 
@@ -35,6 +36,7 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
   Deliveries deliveries;
   bool is_news = false;
   std::string failure;
+  OpenStore(orders.run);
   {
     MutexLock lock(mutex_);
     if (orders.number <= orders_.number) return;
@@ -43,7 +45,11 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     step_times_.OnView(orders.view);
     const bool had_failed = !shard_.failure().empty();
     const std::optional<uint64_t> values = shard_.machine().ValuesOrdered(orders);
-    deliveries = Absorb(shard_.OnOrders(orders));
+    NoteModel();
+    if (checkpoints_ != nullptr) checkpoints_->Keep(orders.save.safe);
+    deliveries = NoteReturn();
+    // A shard that returns takes the orders when it is back.
+    if (!shard_.is_returning()) deliveries = Absorb(shard_.OnOrders(orders));
     if (values.has_value() && shard_.failure().empty()) options_.on_model(*values);
     if (!had_failed) failure = shard_.failure();
   }
@@ -74,12 +80,35 @@ bool ShardEngine::ReadersWait() {
 
 std::string ShardEngine::Failure() {
   MutexLock lock(mutex_);
-  return shard_.failure();
+  // What another process has will be free when that ends.
+  const bool may_pass = store_failure_.ok() || absl::IsResourceExhausted(store_failure_);
+  return may_pass ? shard_.failure() : std::string(store_failure_.message());
 }
 
 bool ShardEngine::Initialized() {
   MutexLock lock(mutex_);
-  return shard_.machine().has_granted_weights();
+  return shard_.machine().has_granted_weights() && (!shard_.is_returning() || is_draining_);
+}
+
+Life ShardEngine::CurrentLife() {
+  MutexLock lock(mutex_);
+  return shard_.machine().state().life;
+}
+
+std::optional<std::vector<SavedVersion>> ShardEngine::Saved() {
+  uint64_t run = 0;
+  {
+    MutexLock lock(mutex_);
+    run = orders_.run;
+  }
+  OpenStore(run);
+  std::shared_ptr<CheckpointWriter> checkpoints;
+  {
+    MutexLock lock(mutex_);
+    checkpoints = checkpoints_;
+  }
+  if (checkpoints == nullptr) return std::nullopt;
+  return checkpoints->saved();
 }
 
 bool ShardEngine::MayBeMember(const Identity& identity) {
@@ -109,7 +138,12 @@ uint32_t ShardEngine::MembersMax() {
 
 bool ShardEngine::Drained() {
   MutexLock lock(mutex_);
-  return shard_.machine().is_drained();
+  const ShardMachine& machine = shard_.machine();
+  if (!machine.is_drained() || shard_.is_returning()) return false;
+  // The weights that are measured next must not be lost. A disk that is full does not keep the run
+  // from its end.
+  return checkpoints_ == nullptr || machine.phase() == Phase::kFailed ||
+         checkpoints_->HasOrCannotWrite(machine.life(), machine.decided());
 }
 
 v1::ShardProgress ShardEngine::Progress() {
@@ -131,6 +165,7 @@ v1::ShardStatus ShardEngine::Report() {
   value_counts_.Describe(status);
   const TrainingState* state = shard_.training_state();
   status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
+  if (checkpoints_ != nullptr) checkpoints_->Describe(status);
   if (push_log_ != nullptr) {
     status.set_push_log_failure(push_log_->failure());
     status.set_push_log_pushes(push_log_->pushes());
@@ -150,8 +185,120 @@ void ShardEngine::CountPulled(const Answer& answer, Encoding encoding,
   value_counts_.OnPulled(values, bytes);
 }
 
+void ShardEngine::Drain(absl::Duration time) {
+  const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(time);
+  std::shared_ptr<CheckpointWriter> checkpoints;
+  std::shared_ptr<const ShardSave> save;
+  Deliveries deliveries;
+  {
+    MutexLock lock(mutex_);
+    if (checkpoints_ == nullptr) return;
+    checkpoints = checkpoints_;
+    // A shard that is on its way to another version has nothing newer to save.
+    is_draining_ = shard_.machine().goes_alone() && !shard_.is_returning();
+    if (is_draining_) deliveries = Absorb(shard_.BeginReturn());
+  }
+  Deliver(std::move(deliveries));
+  {
+    MutexLock lock(mutex_);
+    while (is_draining_ && !shard_.IsQuiet() && work_came_.WaitUntil(mutex_, end)) {
+    }
+    if (is_draining_ && shard_.IsQuiet()) save = shard_.SaveNow();
+  }
+  if (save != nullptr) checkpoints->Write(std::move(save));
+  checkpoints->Finish(end);
+}
+
 std::string ShardEngine::FinishPushLog() {
   return push_log_ == nullptr ? std::string() : push_log_->Finish();
+}
+
+// Checkpoints.
+
+void ShardEngine::OpenStore(uint64_t run) {
+  {
+    MutexLock lock(mutex_);
+    if (options_.open_store == nullptr || run == 0 || checkpoints_ != nullptr) return;
+  }
+  // Without the lock, as a disk may be slow. Only the thread that brings orders comes here.
+  absl::StatusOr<std::unique_ptr<CheckpointStore>> store = options_.open_store(run);
+  const absl::Status failure = store.status();
+  bool is_news = false;
+  {
+    MutexLock lock(mutex_);
+    is_news = failure != store_failure_;
+    store_failure_ = failure;
+    if (failure.ok()) {
+      checkpoints_ = std::make_shared<CheckpointWriter>(
+          CheckpointWriter::Options{
+              .shard = options_.shard, .keep = options_.run.durability.keep, .now = options_.now},
+          *std::move(store));
+      NoteModel();
+      if (unsaved_ != nullptr) checkpoints_->Write(std::exchange(unsaved_, nullptr));
+    }
+  }
+  if (!failure.ok() && is_news) {
+    LogWarning("the directory for checkpoints cannot be used", {{"reason", failure.message()}});
+  }
+}
+
+void ShardEngine::NoteModel() {
+  if (checkpoints_ == nullptr || !orders_.model.has_value()) return;
+  checkpoints_->SetModel(orders_.model->layout, orders_.model->shard_map.range(options_.shard));
+}
+
+ShardEngine::Deliveries ShardEngine::NoteReturn() {
+  const auto shard = static_cast<size_t>(Value(options_.shard));
+  if (is_draining_ || shard >= orders_.returns.size() || !orders_.model.has_value()) return {};
+  const ShardReturn& ordered = orders_.returns[shard];
+  if (ordered.life <= shard_.machine().state().life) return {};
+  return_ = ordered;
+  Deliveries deliveries;
+  if (!shard_.is_returning()) deliveries = Absorb(shard_.BeginReturn());
+  work_came_.NotifyAll();
+  return deliveries;
+}
+
+bool ShardEngine::MayReturn() const {
+  return !is_draining_ && return_.has_value() && checkpoints_ != nullptr && shard_.MayReturn();
+}
+
+absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model) {
+  std::shared_ptr<CheckpointWriter> checkpoints;
+  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays;
+  {
+    MutexLock lock(mutex_);
+    checkpoints = checkpoints_;
+    arrays = shard_.NewArrays(model);
+    if (arrays.empty()) return absl::InternalError("there is not enough memory");
+  }
+  checkpoints->StopWriting();
+  absl::StatusOr<ShardSave> save = checkpoints->ReadState(to.from);
+  if (!save.ok()) return save.status();
+  if (absl::Status read = checkpoints->ReadArrays(to.from, arrays); !read.ok()) return read;
+  checkpoints->RemoveAfter(to.from);
+  Deliveries deliveries;
+  {
+    MutexLock lock(mutex_);
+    shard_.Return(*std::move(save), std::move(arrays), to.life);
+    // Orders that came meanwhile may name another life.
+    return_.reset();
+    deliveries = NoteReturn();
+    if (!shard_.is_returning()) deliveries = Absorb(shard_.OnOrders(orders_));
+  }
+  LogWarning("went on from a checkpoint",
+             {{"version", Value(to.from.version)}, {"life", Value(to.life)}});
+  Deliver(std::move(deliveries));
+  return absl::OkStatus();
+}
+
+void ShardEngine::NoteFailedReturn(const ShardReturn& to, const absl::Status& failure) {
+  LogError("cannot go on from a checkpoint",
+           {{"version", Value(to.from.version)}, {"reason", failure.message()}});
+  // A damaged checkpoint is not offered any more, so the coordinator will name another one.
+  if (absl::IsDataLoss(failure)) return;
+  MutexLock lock(mutex_);
+  store_failure_ = failure;
 }
 
 // Initial weights.
@@ -219,6 +366,7 @@ void ShardEngine::AbandonPush(PushAssembly& push) {
   push.CancelDraft();  // Without the lock, as memory may be given back.
   MutexLock lock(mutex_);
   shard_.AbandonPush(push);
+  WakeThread();
 }
 
 std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
@@ -245,6 +393,13 @@ bool ShardEngine::Cancel(WaitingCall* call) {
 
 ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
   if (result.record.has_value() && result.record->took_effect) NotePush(*result.record);
+  if (result.save != nullptr) {
+    if (checkpoints_ != nullptr) {
+      checkpoints_->Write(std::move(result.save));
+    } else {
+      unsaved_ = std::move(result.save);
+    }
+  }
   for (const Delivery& delivery : result.deliveries) {
     for (const WorkerId trainer : delivery.trainers) {
       step_times_.OnServed(trainer, delivery.answer->weights->header.version, options_.now());
@@ -300,19 +455,33 @@ std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries
 // The thread.
 
 void ShardEngine::WakeThread() {
-  if (shard_.has_job()) work_came_.NotifyAll();
+  if (shard_.has_job() || shard_.IsQuiet()) work_came_.NotifyAll();
 }
 
 void ShardEngine::RunJobs() {
   while (true) {
     std::optional<Shard::Job> job;
+    std::optional<ShardReturn> to;
+    std::optional<ModelOrders> model;
     {
       MutexLock lock(mutex_);
-      while (!shard_.has_job() && !(is_stopping_ && !shard_.is_running())) work_came_.Wait(mutex_);
-      if (!shard_.has_job()) return;
-      job = shard_.TakeJob();
+      while (!shard_.has_job() && !MayReturn() && !(is_stopping_ && !shard_.is_running())) {
+        work_came_.Wait(mutex_);
+      }
+      if (shard_.has_job()) {
+        job = shard_.TakeJob();
+      } else if (is_stopping_ || !MayReturn()) {
+        return;
+      } else {
+        to = std::exchange(return_, std::nullopt);
+        model = orders_.model;
+      }
     }
-    RunJob(*std::move(job));
+    if (job.has_value()) {
+      RunJob(*std::move(job));
+    } else if (const absl::Status done = Return(*to, *model); !done.ok()) {
+      NoteFailedReturn(*to, done);
+    }
   }
 }
 

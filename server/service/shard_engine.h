@@ -23,6 +23,8 @@
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "proto/status.pb.h"
+#include "server/core/saved_version.h"
+#include "server/service/checkpoint_writer.h"
 #include "server/service/pull_engine.h"
 #include "server/service/push_assembly.h"
 #include "server/service/push_engine.h"
@@ -32,6 +34,7 @@
 #include "server/status/round_clock.h"
 #include "server/status/step_times.h"
 #include "server/storage/buffer_pool.h"
+#include "server/storage/checkpoint_store.h"
 #include "server/storage/push_log_writer.h"
 
 namespace slipstream {
@@ -63,6 +66,10 @@ class ShardEngine final : public PushEngine, public PullEngine {
 
     /// The clock for status, log and time limits; must not go back.
     std::function<absl::Time()> now = [] { return absl::Now(); };
+
+    /// Opens the place for the shard's checkpoints of a run. Null if it makes none.
+    std::function<absl::StatusOr<std::unique_ptr<CheckpointStore>>(uint64_t run)> open_store =
+        nullptr;
   };
 
   /// `push_log`, if any, gets one line per push that took effect.
@@ -79,12 +86,23 @@ class ShardEngine final : public PushEngine, public PullEngine {
   v1::ShardStatus Report();
   v1::ShardProgress Progress();
 
+  /// Takes no further pushes and pulls, and saves the newest version unless shards are in step,
+  /// which return to a version that all have saved. Waits until what was begun is written. All that
+  /// takes at most `time`; what is not written then is lost.
+  void Drain(absl::Duration time);
+
   /// Waits until the push log has all pushes that were decided about, or has ended early. Returns
   /// the reason if it has ended early; empty if it has all pushes or there is no push log.
   /// REQUIRES: no push follows.
   std::string FinishPushLog();
   bool Initialized();
   bool Drained();
+
+  Life CurrentLife();
+
+  /// Returns the checkpoints that the shard could go on from, oldest first; nothing while the run
+  /// is not known, or another process has the directory.
+  std::optional<std::vector<SavedVersion>> Saved();
 
   /// Returns for how many members' gradients the shard has memory; 0 while it does not know.
   uint32_t MembersMax();
@@ -139,6 +157,20 @@ class ShardEngine final : public PushEngine, public PullEngine {
 
   void RunJobs();
   void RunJob(Shard::Job job);
+
+  /// Opens the place for checkpoints, if the run is known and that was not done yet.
+  void OpenStore(uint64_t run);
+
+  /// Names the model to it, if both are there.
+  void NoteModel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Notes whether the orders make the shard return.
+  Deliveries NoteReturn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayReturn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Goes back to a checkpoint. Returns why that failed; the shard then waits for other orders.
+  absl::Status Return(const ShardReturn& to, const ModelOrders& model);
+  void NoteFailedReturn(const ShardReturn& to, const absl::Status& failure);
   void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
@@ -151,6 +183,21 @@ class ShardEngine final : public PushEngine, public PullEngine {
   RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
+
+  // What was to be saved before the place for it was open; null if nothing was.
+  std::shared_ptr<const ShardSave> unsaved_ ABSL_GUARDED_BY(mutex_);
+
+  // Set once the process ends: the shard returns nowhere any more.
+  bool is_draining_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // Where the shard has to return to; empty once it has, or could not.
+  std::optional<ShardReturn> return_ ABSL_GUARDED_BY(mutex_);
+
+  // Set once, by the thread that brings orders; null before, and without durability.
+  std::shared_ptr<CheckpointWriter> checkpoints_ ABSL_GUARDED_BY(mutex_);
+
+  // Why it could not be set. While another process has the directory, it is tried again.
+  absl::Status store_failure_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   const std::unique_ptr<PushLogWriter> push_log_;  // May be null.

@@ -28,6 +28,10 @@ std::optional<Version> ShardJob::version() const {
 }
 
 std::optional<Weights> ShardJob::Run(TrainingState& state) && {
+  if (save != nullptr) {
+    save->values = state.Save();
+    return std::nullopt;
+  }
   if (initial.has_value()) {
     state.SetInitialWeights(*initial);
     return std::move(initial);

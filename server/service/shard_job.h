@@ -2,6 +2,7 @@
 #define SLIPSTREAM_SERVER_SERVICE_SHARD_JOB_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "common/base/ids.h"
@@ -11,12 +12,15 @@
 namespace slipstream {
 
 /// One piece of work on a shard's values: the initial weights, or the folds and the update that the
-/// core ordered in one decision. Its owner, which may be a simulated shard, asks which version it
-/// makes, runs it, and then tells the core.
+/// core ordered in one decision, or a look at them for a checkpoint. Its owner, which may be a
+/// simulated shard, asks which version it makes, runs it, and then tells the core.
 struct ShardJob {
   std::optional<Weights> initial;
   uint64_t grant = 0;  // The grant of the client that brought them.
   UpdateJob work;
+
+  /// Set if the job only completes what is to be saved, with the values of the newest version.
+  std::shared_ptr<ShardSave> save = nullptr;
 
   /// Returns the payload bytes of the gradients that it consumes.
   uint64_t payload_bytes() const;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "server/service/initialize_call.h"
+#include "server/service/orders_wire.h"
 #include "server/service/pull_call.h"
 #include "server/service/push_call.h"
 
@@ -42,6 +43,12 @@ void ShardService::Describe(v1::SyncServerRequest& request) {
   request.set_drained(engine_.Drained());
   request.set_failure(engine_.Failure());
   request.set_members_max(engine_.MembersMax());
+  request.set_life(Value(engine_.CurrentLife()));
+  const std::optional<std::vector<SavedVersion>> saved = engine_.Saved();
+  request.set_knows_saved(saved.has_value());
+  if (saved.has_value()) {
+    for (const SavedVersion& each : *saved) *request.add_saved() = ToWire(each);
+  }
   *request.mutable_progress() = engine_.Progress();
   *request.mutable_status() = ShardReport();
 }

@@ -64,6 +64,9 @@ class ShardService final
   /// Returns the current figures for people.
   v1::ShardStatus ShardReport();
 
+  /// Does the same as ShardEngine::Drain.
+  void Drain(absl::Duration time) { engine_.Drain(time); }
+
   /// Does the same as ShardEngine::FinishPushLog. REQUIRES: the server is shut down.
   std::string FinishPushLog() { return engine_.FinishPushLog(); }
 

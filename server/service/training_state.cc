@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "common/base/check.h"
@@ -9,6 +10,12 @@
 
 namespace slipstream {
 namespace {
+
+// The names of arrays in a checkpoint.
+constexpr char kWeightsArray[] = "weights";
+constexpr char kHistoryArray[] = "history";
+
+std::string NameOfState(size_t number) { return "state" + std::to_string(number); }
 
 /// Gives `pass` each piece with the position of its first value, and frees the piece afterwards:
 /// while one push is read, the memory of pieces already read serves the next push.
@@ -78,6 +85,49 @@ Weights TrainingState::TakeDraft(UpdateJob& job) {
   if (!made.has_value()) return nullptr;
   AdvanceState();
   return std::move(made->to);
+}
+
+SavedValues TrainingState::Save() {
+  PS_CHECK(in_place_ == nullptr);
+  SavedValues saved = {
+      .arrays = {{kWeightsArray, newest_}}, .scalars = scalars_, .updates = updates_};
+  for (const std::shared_ptr<FloatBuffer>& state : States()) {
+    saved.arrays.emplace_back(NameOfState(saved.arrays.size() - 1), state);
+  }
+  is_state_saved_ = row_.state_arrays > 0;
+  if (history_ != nullptr) {
+    // It is written in place, so what is saved is a copy.
+    std::shared_ptr<FloatBuffer> copy = pool_.Take();
+    std::ranges::copy(history_->values(), copy->values().begin());
+    saved.arrays.emplace_back(kHistoryArray, std::move(copy));
+  }
+  return saved;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> TrainingState::NewArrays() {
+  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays;
+  arrays.emplace_back(kWeightsArray, pool_.TryTake());
+  for (uint32_t i = 0; i < row_.state_arrays; ++i) {
+    arrays.emplace_back(NameOfState(i), pool_.TryTake());
+  }
+  if (history_ != nullptr) arrays.emplace_back(kHistoryArray, pool_.TryTake());
+  const auto is_missing = [](const auto& array) { return array.second == nullptr; };
+  if (std::ranges::any_of(arrays, is_missing)) arrays.clear();
+  return arrays;
+}
+
+void TrainingState::Restore(
+    std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays,
+    const SavedValues& saved) {
+  PS_CHECK(in_place_ == nullptr);
+  draft_.reset();
+  sum_.reset();
+  newest_ = arrays.front().second;
+  for (uint32_t i = 0; i < row_.state_arrays; ++i) state_[i] = arrays[1 + i].second;
+  is_state_saved_ = false;
+  if (history_ != nullptr) history_ = arrays.back().second;
+  scalars_ = saved.scalars;
+  updates_ = saved.updates;
 }
 
 std::optional<Weights> TrainingState::Run(UpdateJob&& job) {
@@ -174,6 +224,9 @@ UpdateBuffers TrainingState::Buffers(std::shared_ptr<FloatBuffer> to) const {
 
 void TrainingState::AdvanceState() {
   std::swap(state_, state_next_);
+  if (std::exchange(is_state_saved_, false)) {
+    for (uint32_t i = 0; i < row_.state_arrays; ++i) state_next_[i] = pool_.Take();
+  }
   scalars_ = rules_->Next(scalars_);
 }
 

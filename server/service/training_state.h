@@ -18,6 +18,7 @@
 #include "server/core/shard_output.h"
 #include "server/service/in_place_weights.h"
 #include "server/service/push_assembly.h"
+#include "server/service/shard_save.h"
 #include "server/service/tensor_checksums.h"
 #include "server/service/update_draft.h"
 #include "server/service/update_range.h"
@@ -55,6 +56,9 @@ class TrainingState {
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
   void SetInitialWeights(Weights weights);
 
+  /// The newest version's weights, or those that change in place.
+  const Weights& newest() const { return newest_; }
+
   /// The weights that gradients are added to; null if versions are made.
   const std::shared_ptr<InPlaceWeights>& in_place() const { return in_place_; }
 
@@ -70,6 +74,20 @@ class TrainingState {
   /// null while there is another draft, as the buffers are for one, or if no buffer is at hand. A
   /// job that the draft does not fit cancels it.
   std::shared_ptr<UpdateDraft> BeginDraft(const Forecast& forecast);
+
+  /// Returns the arrays and numbers of the newest version. Its arrays are left alone from then on:
+  /// further updates write elsewhere. What was folded since is not part of them. REQUIRES: versions
+  /// are made.
+  SavedValues Save();
+
+  /// Returns the names of the arrays that Save returns, and new buffers to be filled with the
+  /// values of each. Empty if there is not enough memory.
+  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> NewArrays();
+
+  /// Goes on from values that were saved: from these arrays, which NewArrays made, and the numbers
+  /// of `saved`.
+  void Restore(std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays,
+               const SavedValues& saved);
 
   /// Folds and updates; returns the new version's weights if there was an update. Frees each piece
   /// of a payload after the pass that reads it.
@@ -110,6 +128,11 @@ class TrainingState {
   /// Makes the state that was written as the next one the current one.
   void AdvanceState();
 
+  /// Returns the arrays that the optimizer's rule keeps.
+  std::span<std::shared_ptr<FloatBuffer>> States() {
+    return std::span(state_).first(row_.state_arrays);
+  }
+
   /// `last` is null if everything has been folded in.
   Weights Apply(const Update& update, FoldStep* last);
 
@@ -133,6 +156,10 @@ class TrainingState {
   // The optimizer's state, as in UpdateBuffers.
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_;
   std::array<std::shared_ptr<FloatBuffer>, kStateArraysMax> state_next_;
+
+  // Set if somebody else holds the arrays in `state_`, so that the next update but one must not
+  // write to them.
+  bool is_state_saved_ = false;
   RuleScalars scalars_;  // The scalars of the newest version.
 
   // The array in which the compensation remembers; null if it keeps no history.

@@ -247,6 +247,9 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   status.set_round_size(facts.stages[facts.stage].consistency.round_size(spec.cluster.workers));
   status.set_epochs_total(spec.training.epochs);
   status.set_seconds_max(spec.training.max_seconds);
+  if (spec.durability.saves()) {
+    status.set_checkpoint_interval_seconds(absl::ToDoubleSeconds(spec.durability.interval));
+  }
   status.set_batches_total(facts.batches_total);
   status.set_batches_done(facts.batches_done);
   status.set_epochs(facts.epochs_done);

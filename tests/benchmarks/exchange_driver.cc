@@ -181,7 +181,7 @@ class Driver {
       if (std::holds_alternative<ParameterClient::Finished>(*step)) {
         return absl::OutOfRangeError("the run is over");
       }
-      units_->Ask();
+      units_->Ask(client_->newest_life());
       const UnitFetcher::Result unit = units_->Await();
       if (!unit.ok()) return unit.status();
       const auto* work = std::get_if<WorkUnit>(&*unit);

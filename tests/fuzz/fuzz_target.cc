@@ -8,6 +8,7 @@ namespace slipstream {
 namespace {
 
 constexpr FuzzTarget kTargets[] = {
+    {"checkpoint_manifest", FuzzCheckpointManifest},
     {"cifar10", FuzzCifar10},
     {"csv", FuzzCsv},
     {"exchange_chunk", FuzzExchangeChunk},

@@ -42,8 +42,10 @@ void FuzzWeightsArrival(std::string_view input);
 void FuzzLocalNotes(std::string_view input);
 void FuzzSharedMemoryChannel(std::string_view input);
 
-// text_fuzz.cc: settings followed by overrides, and names of peers.
+// text_fuzz.cc: settings followed by overrides, manifests of checkpoints without their checksum,
+// and names of peers.
 void FuzzRunConfig(std::string_view input);
+void FuzzCheckpointManifest(std::string_view input);
 void FuzzPeerName(std::string_view input);
 void FuzzServerAddress(std::string_view input);
 void FuzzWireText(std::string_view input);

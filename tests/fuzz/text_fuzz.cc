@@ -12,6 +12,7 @@
 #include "common/config/server_address.h"
 #include "common/wire/wire_text.h"
 #include "server/listen/peer_name.h"
+#include "server/storage/checkpoint_manifest.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -53,6 +54,13 @@ void FuzzRunConfig(std::string_view input) {
   PS_CHECK(std::holds_alternative<RunSpec>(again));
   PS_CHECK(std::get<RunSpec>(again) == spec);
   PS_CHECK(Fingerprint(std::get<RunSpec>(again)) == Fingerprint(spec));
+}
+
+void FuzzCheckpointManifest(std::string_view input) {
+  (void)ParseManifest(input);
+  const std::string text = WithChecksum(std::string(input));
+  const absl::StatusOr<CheckpointManifest> manifest = ParseManifest(text);
+  if (manifest.ok()) PS_CHECK(EncodeManifest(*manifest) == text);
 }
 
 void FuzzPeerName(std::string_view input) {

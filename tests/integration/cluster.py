@@ -98,12 +98,12 @@ class Cluster:
         self.logs.append(log)
         return subprocess.Popen(list(arguments), stdout=log, stderr=log)
 
-    def start_server(self, shard):
-        """Starts a server. Returns its address once it listens."""
+    def start_server(self, shard, listen=None, settings=None):
+        """Starts a server, by default at a port of its own. Returns its address once it listens."""
         port_file = self.directory / f"server-{shard}.port"
         arguments = [*self.server_prefix, self.build.program("server/ps_server"), "--config",
-                     self.config, "--shard", str(shard), "--listen", self.listen, "--port-file",
-                     str(port_file), *overrides(self.settings)]
+                     self.config, "--shard", str(shard), "--listen", listen or self.listen,
+                     "--port-file", str(port_file), *overrides({**self.settings, **(settings or {})})]
         if shard > 0:
             arguments += ["--coordinator", self.coordinator]
         server = self._start(f"server-{shard}", *arguments)
@@ -114,6 +114,19 @@ class Cluster:
             raise AssertionError(f"server {shard} exited {server.returncode}:\n"
                                  + (self.directory / f"server-{shard}.log").read_text())
         return port_file.read_text().strip()
+
+    def kill_server(self, shard):
+        self.servers[shard].send_signal(signal.SIGKILL)
+        self.servers[shard].wait()
+
+    def restart_server(self, shard, settings=None):
+        """Starts a server again that has ended, at its old address; `settings` replace those that it
+        had before."""
+        port_file = self.directory / f"server-{shard}.port"
+        address = port_file.read_text().strip()
+        port_file.unlink()
+        self.start_server(shard, address, settings)
+        self.servers[shard] = self.servers.pop()
 
     def start_aggregator(self, group, shard):
         self.aggregators[group, shard] = self._start(

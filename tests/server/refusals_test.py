@@ -52,6 +52,10 @@ class RefusalsTest(unittest.TestCase):
                             "security.plaintext=accept_the_risk")
         self.assertIn("needs a host by which its workers reach it", said)
 
+    def test_a_server_that_saves_needs_a_directory(self):
+        saves = ("--shard", "0", "--set", "durability.level=checkpoint")
+        self.assertIn("needs durability.directory", self.refused(78, *saves))
+
     def test_variables_of_other_programs_are_no_settings(self):
         said = self.refused(2, "--shard", "1", environment={"PS_COORDINATOR": "localhost:7070",
                                                             "PS_WORKER": "3"})

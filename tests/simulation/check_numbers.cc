@@ -187,7 +187,7 @@ void CheckBases(const Scenario& scenario, const History& history, Findings& find
   if (rejects || scenario.stages_in_rounds() > 0 || scenario.run.training.pipeline_depth > 1)
     return;
   std::map<PushKey, Version> bases;
-  std::map<std::pair<ShardId, Incarnation>, Version> given;
+  std::map<std::pair<ShardId, Incarnation>, LifeVersion> given;
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
       bases[made->push] = made->base;
@@ -197,11 +197,12 @@ void CheckBases(const Scenario& scenario, const History& history, Findings& find
       }
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       const PushKey& push = decided->push;
-      if (decided->reply.outcome != PushOutcome::kTooStale) continue;
+      const bool is_of_older_life = push.life < decided->reply.life;
+      if (decided->reply.outcome != PushOutcome::kTooStale || is_of_older_life) continue;
       const auto last = given.find({push.shard, push.incarnation});
-      if (last == given.end() || last->second != bases[push]) continue;
+      if (last == given.end() || last->second != LifeVersion{push.life, bases[push]}) continue;
       findings.Add("{}: too stale, though it was given version {} last", Text(push),
-                   Value(last->second));
+                   Value(last->second.version));
     }
   }
 }
@@ -261,6 +262,7 @@ class Lane {
   void OnMade(const PushMade& made) {
     made_ = made;
     arrived_ = nullptr;
+    error_before_.reset();
   }
 
   /// The push counts, so the next gradient has to make up for the values that this one has lost.
@@ -268,7 +270,14 @@ class Lane {
     if (arrived_ == nullptr) {
       return findings.Add("{}: counts, but what arrived is another gradient", Text(push));
     }
+    error_before_ = error_;
     for (size_t i = 0; i < error_.size(); ++i) error_[i] = wanted_[i] - double{(*arrived_)[i]};
+  }
+
+  /// The worker has read that the push is refused, as one of an older life of the shard. If an
+  /// earlier answer said that it counts, that was lost.
+  void OnRefused() {
+    if (error_before_.has_value()) error_ = *std::exchange(error_before_, std::nullopt);
   }
 
   void OnArrived(const GradientArrived& event, Findings& findings) {
@@ -282,9 +291,9 @@ class Lane {
       return;
     }
     arrived_ = event.values;
-    const auto& weights = evidence_.weights[Value(event.push.shard)];
-    const auto base = weights.find(made_.base);
-    if (base == weights.end()) return;  // CheckVersions reports it.
+    const auto& published = evidence_.published[Value(event.push.shard)];
+    const auto base = published.find({event.push.life, made_.base});
+    if (base == published.end()) return;  // CheckVersions reports it.
     std::vector<float> gradient(Gradients::kShardValues);
     Gradients::ComputeDense(scenario_, made_.batches, Value(event.push.shard), *base->second,
                             gradient);
@@ -300,8 +309,9 @@ class Lane {
  private:
   const Scenario& scenario_;
   const Evidence& evidence_;
-  Vector error_;   // The loss of earlier gradients.
-  Vector wanted_;  // The present gradient plus that error.
+  Vector error_;                        // The loss of earlier gradients.
+  std::optional<Vector> error_before_;  // Before the present one counted, if it does.
+  Vector wanted_;                       // The present gradient plus that error.
   PushMade made_;
   Values arrived_;
 };
@@ -329,6 +339,10 @@ void CheckCodec(const Scenario& scenario, const History& history, const Evidence
       const auto lane = by_push.find(decided->push);
       const bool counts = outcome == PushOutcome::kApplied || outcome == PushOutcome::kBuffered;
       if (counts && lane != by_push.end()) lane->second->OnCounts(decided->push, findings);
+    } else if (const auto* answered = std::get_if<PushAnswered>(&event)) {
+      const auto lane = by_push.find(answered->push);
+      const bool is_refused = IsRefusal(answered->reply.outcome);
+      if (is_refused && lane != by_push.end()) lane->second->OnRefused();
     }
   }
 }

@@ -51,7 +51,8 @@ void CheckPushes(const Evidence& evidence, Findings& findings) {
     CheckAnswers(key, push, findings);
     if (!push.made.slot.has_value()) continue;
     const auto found = entered.find(key);
-    const bool is_due = push.taken.has_value() && IsAcknowledged(*push.taken);
+    const bool is_due = push.taken.has_value() && IsAcknowledged(*push.taken) &&
+                        evidence.Survives(key.shard, {key.life, push.taken->version});
     if (is_due && found == entered.end()) {
       findings.Add("{}: acknowledged as {}, but not in the weights", Text(key),
                    Name(push.taken->outcome));
@@ -59,7 +60,8 @@ void CheckPushes(const Evidence& evidence, Findings& findings) {
       findings.Add("{}: said to be in version {}, is in version {}", Text(key),
                    Value(push.taken->version), Value(found->second));
     } else if (!is_due && found != entered.end()) {
-      findings.Add("{}: in version {}, though never acknowledged", Text(key), Value(found->second));
+      findings.Add("{}: in version {}, though never acknowledged, or lost", Text(key),
+                   Value(found->second));
     }
   }
 }
@@ -93,6 +95,18 @@ void CheckView(const Scenario& scenario, const ViewMade& made,
   }
 }
 
+/// `last`: the newest view; null before the first.
+void RenewLeases(const Scenario& scenario, const CoordinatorReturned& returned, const View* last,
+                 std::map<WorkerId, Known>& workers) {
+  for (auto& [id, worker] : workers) {
+    const Member* const member = last == nullptr ? nullptr : last->Find(id);
+    const bool is_live = last == nullptr
+                             ? returned.killed - worker.heard <= scenario.run.cluster.lease
+                             : member != nullptr && member->incarnation == worker.incarnation;
+    if (is_live) worker.heard = returned.time;
+  }
+}
+
 }  // namespace
 
 void CheckMembers(const Scenario& scenario, const History& history, Findings& findings) {
@@ -109,6 +123,9 @@ void CheckMembers(const Scenario& scenario, const History& history, Findings& fi
       }
       worker.heard = heard->time;
       worker.has_left = heard->what == WorkerHeard::What::kLeft;
+    } else if (const auto* returned = std::get_if<CoordinatorReturned>(&event)) {
+      const View* const last = views.empty() ? nullptr : &views.rbegin()->second;
+      RenewLeases(scenario, *returned, last, workers);
     } else if (const auto* made = std::get_if<ViewMade>(&event)) {
       CheckView(scenario, *made, workers, findings);
       views[made->view.number] = made->view;

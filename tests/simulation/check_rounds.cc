@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -34,6 +35,12 @@ class CountedRounds {
       findings_.Add("shard {}: version {} closes with {} gradients of {} members", shard_,
                     Value(to), gradients_, members_);
     }
+    gradients_ = 0;
+    was_due_ = false;
+  }
+
+  /// The open round is lost.
+  void OnLost() {
     gradients_ = 0;
     was_due_ = false;
   }
@@ -96,12 +103,27 @@ class MemberRounds {
 
   /// A worker that is further on other shards has no gradient for this shard's earlier rounds.
   void OnAsked(const WeightsAsked& asked) {
-    if (asked.asked > decided_) excused_.insert(asked.trainer.worker);
+    if (asked.asked > LifeVersion{life_, decided_}) excused_.insert(asked.trainer.worker);
   }
   void OnServed(const WeightsServed& served) {
     if (served.trainer.has_value()) {
       at_work_.insert(served.trainer->incarnation);
     }
+  }
+
+  void OnSaved(const SavedVersion& saved) { at_work_when_saved_[saved] = at_work_; }
+
+  /// The open round is lost, and a member that began to work since then may begin again.
+  void OnReturned(const ShardReturned& returned) {
+    life_ = returned.life;
+    decided_ = returned.from.version;
+    stage_ = returned.from.stage;
+    at_work_ = at_work_when_saved_[returned.from];
+    OnLost();
+  }
+  void OnLost() {
+    heard_.clear();
+    excused_.clear();
   }
 
   /// A member that was given weights to train on is expected in every round from then on.
@@ -127,11 +149,13 @@ class MemberRounds {
   Findings& findings_;
   uint32_t stage_ = 0;
   uint32_t spare_ = 0;
+  Life life_{};
   Version decided_{};
   std::set<WorkerId> heard_;
   std::set<WorkerId> excused_;
   View view_;
   std::set<Incarnation> at_work_;
+  std::map<SavedVersion, std::set<Incarnation>> at_work_when_saved_;
 };
 
 /// The rounds of one shard, stage by stage.
@@ -174,6 +198,16 @@ class ShardRounds {
   void OnAsked(const WeightsAsked& asked) { of_members_.OnAsked(asked); }
   void OnServed(const WeightsServed& served) { of_members_.OnServed(served); }
 
+  void OnSaved(const SavedVersion& saved) { of_members_.OnSaved(saved); }
+  void OnKilled() {
+    counted_.OnLost();
+    of_members_.OnLost();
+  }
+  void OnReturned(const ShardReturned& returned) {
+    counted_.OnLost();
+    of_members_.OnReturned(returned);
+  }
+
   void OnEnd() {
     if (!has_rounds_) counted_.ExpectNotDue();
   }
@@ -203,6 +237,12 @@ void CheckRounds(const Scenario& scenario, const History& history, const Evidenc
       shards[Value(asked->shard)].OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
       shards[Value(served->shard)].OnServed(*served);
+    } else if (const auto* save = std::get_if<SaveBegun>(&event)) {
+      shards[Value(save->shard)].OnSaved(save->saved);
+    } else if (const auto* killed = std::get_if<ServerKilled>(&event)) {
+      shards[Value(killed->shard)].OnKilled();
+    } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
+      shards[Value(returned->shard)].OnReturned(*returned);
     }
   }
   for (ShardRounds& shard : shards) shard.OnEnd();

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -130,22 +131,22 @@ void CheckStaleness(const Scenario& scenario, const History& history, const Evid
   for (size_t shard = 0; shard < evidence.entries.size(); ++shard) {
     ShardLag lag(scenario, evidence, shard, findings);
     for (const auto& [version, entries] : evidence.entries[shard]) lag.Take(version, entries);
-    lag.Compare(history.ends[shard]);
+    if (history.ends[shard].has_weights) lag.Compare(history.ends[shard]);
   }
 }
 
 void CheckFreeLanes(const History& history, Findings& findings) {
-  std::map<std::pair<Incarnation, uint32_t>, std::vector<Version>> newest;
+  std::map<std::pair<Incarnation, uint32_t>, std::vector<LifeVersion>> newest;
   for (const Event& event : history.events) {
     if (const auto* begun = std::get_if<BatchBegun>(&event)) {
       newest[{begun->worker.incarnation, begun->pipeline_slot}] = begun->newest;
     } else if (const auto* made = std::get_if<PushMade>(&event)) {
       const auto found = newest.find({made->push.incarnation, made->pipeline_slot});
       if (found == newest.end()) continue;
-      const Version came = found->second[Value(made->push.shard)];
-      if (made->base >= came) continue;
-      findings.Add("{}: of version {}, though version {} had come", Text(made->push),
-                   Value(made->base), Value(came));
+      const LifeVersion came = found->second[Value(made->push.shard)];
+      if (LifeVersion{made->push.life, made->base} >= came) continue;
+      findings.Add("{}: of version {}, though version {} of life {} had come", Text(made->push),
+                   Value(made->base), Value(came.version), Value(came.life));
     }
   }
 }
@@ -170,6 +171,17 @@ class Pace {
     workers_ = std::move(members);
     NotePace();
     LetGoOn();
+  }
+
+  /// The shard goes on from the state that this one is a copy of, in a new life: sequences begin
+  /// anew, no call waits, and nobody counts as at work.
+  void OnReturned() {
+    for (auto& [incarnation, worker] : workers_) {
+      worker.answered = {};
+      worker.clock_in_pace.reset();
+      worker.waits_for.reset();
+      worker.may_go_freely = false;
+    }
   }
 
   void OnAsked(const WeightsAsked& asked) {
@@ -220,9 +232,10 @@ class Pace {
       findings_.Add("shard {}: worker {} goes on at clock {}, and the slowest is at {}", shard_,
                     Value(served.trainer->worker), *worker.waits_for + slack_,
                     Slowest().value_or(0));
-    } else if (served.version < worker.has_to_see) {
+    } else if (served.version.version < worker.has_to_see) {
       findings_.Add("shard {}: worker {} goes on from version {} without {}", shard_,
-                    Value(served.trainer->worker), Value(served.version), Value(worker.has_to_see));
+                    Value(served.trainer->worker), Value(served.version.version),
+                    Value(worker.has_to_see));
     }
   }
 
@@ -322,20 +335,32 @@ class Pace {
 }  // namespace
 
 void CheckPace(const Scenario& scenario, const History& history, Findings& findings) {
-  std::vector<Pace> shards;
-  for (uint32_t i = 0; i < scenario.shards; ++i) shards.emplace_back(scenario, i, findings);
+  std::vector<std::unique_ptr<Pace>> shards;
+  for (uint32_t i = 0; i < scenario.shards; ++i) {
+    shards.push_back(std::make_unique<Pace>(scenario, i, findings));
+  }
+  std::map<std::pair<ShardId, SavedVersion>, Pace> saved;
   for (const Event& event : history.events) {
     if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
-      shards[Value(orders->shard)].OnOrders(*orders);
+      shards[Value(orders->shard)]->OnOrders(*orders);
+    } else if (const auto* save = std::get_if<SaveBegun>(&event)) {
+      const std::pair key(save->shard, save->saved);
+      saved.erase(key);
+      saved.emplace(key, *shards[Value(save->shard)]);
+    } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
+      std::unique_ptr<Pace>& pace = shards[Value(returned->shard)];
+      pace = std::make_unique<Pace>(saved.at({returned->shard, returned->from}));
+      pace->OnReturned();
     } else if (const auto* asked = std::get_if<WeightsAsked>(&event)) {
-      shards[Value(asked->shard)].OnAsked(*asked);
+      shards[Value(asked->shard)]->OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
-      shards[Value(served->shard)].OnServed(*served);
+      shards[Value(served->shard)]->OnServed(*served);
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       const PushOutcome outcome = decided->reply.outcome;
+      if (decided->push.life != decided->reply.life) continue;
       const bool is_too_stale = outcome == PushOutcome::kTooStale;
       if (outcome == PushOutcome::kDuplicate || (IsRefusal(outcome) && !is_too_stale)) continue;
-      shards[Value(decided->push.shard)].OnPush(*decided, !is_too_stale);
+      shards[Value(decided->push.shard)]->OnPush(*decided, !is_too_stale);
     }
   }
 }

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <cstring>
 #include <map>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "tests/simulation/checkers.h"
@@ -13,8 +16,9 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 struct Published {
+  Life life{};
   std::optional<Version> version;
-  std::map<Version, Values> weights;
+  std::map<LifeVersion, Values> weights;
   Phase phase = Phase::kWaitingForServers;
 };
 
@@ -26,23 +30,62 @@ void OnPublished(const VersionPublished& event, Published& shard, Findings& find
     findings.Add("shard {}: version {} out of turn", Value(event.shard), Value(event.version));
   }
   shard.version = event.version;
-  shard.weights[event.version] = event.weights;
+  shard.weights[{event.life, event.version}] = event.weights;
+}
+
+void OnReturned(const ShardReturned& event, Published& shard, Findings& findings) {
+  if (event.life <= shard.life) {
+    findings.Add("shard {}: life {} after life {}", Value(event.shard), Value(event.life),
+                 Value(shard.life));
+  }
+  const auto found = shard.weights.find({event.from.life, event.from.version});
+  if (found == shard.weights.end() || !SameBits(*found->second, *event.weights)) {
+    findings.Add("shard {}: life {} does not begin with the weights of version {} of life {}",
+                 Value(event.shard), Value(event.life), Value(event.from.version),
+                 Value(event.from.life));
+  }
+  shard.life = event.life;
+  shard.version = event.from.version;
+  shard.weights[{event.life, event.from.version}] = event.weights;
+}
+
+/// Checks that shards in step went on from one version in each life. In a run that goes on under
+/// another policy, a shard may return alone to a version from before.
+void CheckInStep(const Scenario& scenario, const History& history, Findings& findings) {
+  const size_t last = scenario.run.policies_before.size() + scenario.changes.size();
+  if (!scenario.HasRounds(static_cast<uint32_t>(last))) return;
+  std::map<Life, std::pair<SavedVersion, std::set<ShardId>>> returns;
+  for (const Event& event : history.events) {
+    const auto* returned = std::get_if<ShardReturned>(&event);
+    if (returned == nullptr || !scenario.HasRounds(returned->from.stage)) continue;
+    auto& [from, shards] =
+        returns.try_emplace(returned->life, returned->from, std::set<ShardId>()).first->second;
+    shards.insert(returned->shard);
+    if (from == returned->from) continue;
+    findings.Add("life {} begins with version {} on shard {}, and with {} on another",
+                 Value(returned->life), Value(returned->from.version), Value(returned->shard),
+                 Value(from.version));
+  }
+  // Shards may leave out a life that ends before it has begun everywhere, but not the last one.
+  if (returns.empty() || returns.rbegin()->second.second.size() == history.ends.size()) return;
+  findings.Add("life {} has not begun on all shards, which are in step",
+               Value(returns.rbegin()->first));
 }
 
 void OnServed(const WeightsServed& event, const Published& shard, bool in_place,
               Findings& findings) {
   // Gradients that were added before their turn are published together with the one before them.
-  const bool is_published =
-      shard.version.has_value() &&
-      (in_place ? event.version <= *shard.version : event.version == *shard.version);
+  const Version version = event.version.version;
+  const bool is_published = shard.version.has_value() && event.version.life == shard.life &&
+                            (in_place ? version <= *shard.version : version == *shard.version);
   if (!is_published) {
     findings.Add("shard {}: version {} was served, which is not the published one",
-                 Value(event.shard), Value(event.version));
+                 Value(event.shard), Value(version));
   }
   // After the last update there is no newer version, so an older one is served.
   if (event.version < event.asked && shard.phase < Phase::kTraining) {
     findings.Add("shard {}: version {} was served to one who asked for {}", Value(event.shard),
-                 Value(event.version), Value(event.asked));
+                 Value(version), Value(event.asked.version));
   }
 }
 
@@ -60,11 +103,11 @@ void OnReceived(const WeightsReceived& event, const Published& shard, bool in_pl
   const auto found = shard.weights.find(event.version);
   if (found == shard.weights.end()) {
     findings.Add("shard {}: version {} was read before it was published", Value(event.shard),
-                 Value(event.version));
+                 Value(event.version.version));
   } else if (in_place ? !HoldsAll(*event.weights, *found->second)
                       : !SameBits(*found->second, *event.weights)) {
     findings.Add("shard {}: worker {} read other numbers as version {}", Value(event.shard),
-                 Value(event.reader.worker), Value(event.version));
+                 Value(event.reader.worker), Value(event.version.version));
   }
 }
 
@@ -95,14 +138,43 @@ void CheckSums(const Scenario& scenario, const Evidence& evidence, Findings& fin
 
 }  // namespace
 
+namespace {
+
+void CheckFinal(const Scenario& scenario, const FinalReported& final,
+                const std::vector<Published>& shards, Findings& findings) {
+  const uint32_t stages = static_cast<uint32_t>(scenario.run.stages().size());
+  const bool is_in_step = scenario.stages_in_rounds() == stages;
+  size_t offset = 0;
+  for (size_t i = 0; i < shards.size(); ++i) {
+    // A shard that is alone in a later life was measured before its server was killed.
+    const bool has_returned = !is_in_step && final.versions[i].life < shards[i].life;
+    const LifeVersion expected =
+        has_returned ? final.versions[i] : LifeVersion{shards[i].life, *shards[i].version};
+    const auto found = shards[i].weights.find(expected);
+    if (found == shards[i].weights.end()) continue;  // OnReceived reports it.
+    const std::vector<float>& last = *found->second;
+    const auto begin = final.weights.begin() + static_cast<std::ptrdiff_t>(offset);
+    offset += last.size();
+    const std::vector<float> part(begin, begin + static_cast<std::ptrdiff_t>(last.size()));
+    if (final.versions[i] == expected && SameBits(part, last)) continue;
+    findings.Add("shard {}: version {} was measured as the final one, which is {}", i,
+                 Value(final.versions[i].version), Value(expected.version));
+  }
+}
+
+}  // namespace
+
 void CheckVersions(const Scenario& scenario, const History& history, const Evidence& evidence,
                    Findings& findings) {
   const bool in_place = scenario.run.consistency.traits().in_place;
   if (in_place && history.is_finished) CheckSums(scenario, evidence, findings);
+  CheckInStep(scenario, history, findings);
   std::vector<Published> shards(evidence.weights.size());
   for (const Event& event : history.events) {
     if (const auto* published = std::get_if<VersionPublished>(&event)) {
       OnPublished(*published, shards[Value(published->shard)], findings);
+    } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
+      OnReturned(*returned, shards[Value(returned->shard)], findings);
     } else if (const auto* phase = std::get_if<OrdersTaken>(&event)) {
       shards[Value(phase->shard)].phase = phase->phase;
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
@@ -112,34 +184,43 @@ void CheckVersions(const Scenario& scenario, const History& history, const Evide
     } else if (const auto* answered = std::get_if<PushAnswered>(&event)) {
       const Published& shard = shards[Value(answered->push.shard)];
       if (answered->reply.outcome == PushOutcome::kApplied &&
-          !shard.weights.contains(answered->reply.version)) {
+          !shard.weights.contains({answered->reply.life, answered->reply.version})) {
         findings.Add("{}: answered as part of version {}, which is not published",
                      Text(answered->push), Value(answered->reply.version));
       }
     } else if (const auto* final = std::get_if<FinalReported>(&event)) {
-      size_t offset = 0;
-      for (size_t i = 0; i < shards.size(); ++i) {
-        const std::vector<float>& last = *shards[i].weights.rbegin()->second;
-        const auto begin = final->weights.begin() + static_cast<std::ptrdiff_t>(offset);
-        offset += last.size();
-        const std::vector<float> part(begin, begin + static_cast<std::ptrdiff_t>(last.size()));
-        if (final->versions[i] == *shards[i].version && SameBits(part, last)) continue;
-        findings.Add("shard {}: version {} was measured as the final one, which is {}", i,
-                     Value(final->versions[i]), Value(*shards[i].version));
-      }
+      CheckFinal(scenario, *final, shards, findings);
     }
   }
 }
+
+namespace {
+
+/// Returns whether the weights are the same bits. If mini-batches were done again, their gradients
+/// have other counting positions, so these are compared in order of their values.
+bool SameSums(const std::vector<float>& a, const std::vector<float>& b, bool in_any_order) {
+  if (!in_any_order) return SameBits(a, b);
+  std::vector<float> left = a;
+  std::vector<float> right = b;
+  std::sort(left.begin(), left.begin() + Gradients::kSlots);
+  std::sort(right.begin(), right.begin() + Gradients::kSlots);
+  return SameBits(left, right);
+}
+
+}  // namespace
 
 std::vector<std::string> CheckEqual(const History& history, const History& without_faults) {
   constexpr bool kShowsGradients = false;  // Whole versions are compared, and no gradients sought.
   const Evidence evidence(history, kShowsGradients);
   const Evidence expected(without_faults, kShowsGradients);
+  const bool has_returned = std::ranges::any_of(history.events, [](const Event& event) {
+    return std::holds_alternative<ShardReturned>(event);
+  });
   Findings findings;
   for (size_t shard = 0; shard < evidence.weights.size(); ++shard) {
     const auto& [version, last] = *evidence.weights[shard].rbegin();
     const auto& [expected_version, expected_last] = *expected.weights[shard].rbegin();
-    if (version == expected_version && SameBits(*last, *expected_last)) continue;
+    if (version == expected_version && SameSums(*last, *expected_last, has_returned)) continue;
     findings.Add("shard {}: version {} is not version {} of the run without faults", shard,
                  Value(version), Value(expected_version));
   }

@@ -27,6 +27,7 @@ Doers DoersAt(const Evidence& evidence, size_t shard) {
 /// Returns whether a worker that died had brought the mini-batch to a shard, so that it was not
 /// handed out again.
 bool DeadDidIt(const std::vector<Doers>& shards, const Evidence& evidence, uint64_t batch) {
+  if (evidence.lost_with_dead.contains(batch)) return true;
   for (const Doers& done : shards) {
     const auto by = done.find(batch);
     if (by == done.end()) continue;
@@ -44,10 +45,13 @@ bool NobodyDidIt(const std::vector<Doers>& shards, uint64_t batch) {
 /// Returns whether a shard may lack a mini-batch that others have. With rounds, that is a
 /// mini-batch of a worker that died in the round, except on the first shard, which names it again.
 /// Under a guard, it is one that the shard dropped, or refused while another shard took it. A guard
-/// that blocks refuses nothing that it knew to be in flight.
+/// that blocks refuses nothing that it knew to be in flight. Without rounds, a shard that went on
+/// from a checkpoint lacks what it lost; with them, all shards went on from one version, and do
+/// again what came after it.
 bool MayLack(const Scenario& scenario, const Evidence& evidence, size_t shard, uint64_t batch) {
   using Action = StalenessGuardSpec::Action;
   if (scenario.HasRounds(scenario.StageOfBatch(batch))) return shard > 0 && !evidence.died.empty();
+  if (evidence.lost.contains({ShardId{static_cast<uint32_t>(shard)}, batch})) return true;
   const Action action = scenario.guard().action;
   const bool refuses = action == Action::kReject;
   // A mini-batch that all shards refuse is computed again, unless the next one is in flight.
@@ -113,10 +117,13 @@ class Stop {
     // A measurement after the end of the work ends nothing.
     if (!ended_) is_reached_ = IsTarget(accuracy);
   }
+
+  /// The time during which the coordinator was away does not count.
+  void OnReturned() { knows_time_ = false; }
   void OnEnd(const WorkEnded& end) {
     ended_ = true;
     if (!IsTrue(end)) findings_.Add("work ends for a reason that is none");
-    if (TimeIsUp(end.time - kTick) && end.reason != EndReason::kMaxSeconds) {
+    if (knows_time_ && TimeIsUp(end.time - kTick) && end.reason != EndReason::kMaxSeconds) {
       findings_.Add("work does not end when its time is up");
     }
     if (is_reached_ && end.reason != EndReason::kTargetAccuracy) {
@@ -158,6 +165,7 @@ class Stop {
   const Scenario& scenario_;
   Findings& findings_;
   std::optional<absl::Time> began_;
+  bool knows_time_ = true;
   bool is_reached_ = false;
   bool ended_ = false;
 };
@@ -171,6 +179,8 @@ void CheckStop(const Scenario& scenario, const History& history, Findings& findi
       stop.OnPhase(*phase);
     } else if (const auto* taken = std::get_if<AccuracyTaken>(&event)) {
       stop.OnAccuracy(taken->accuracy);
+    } else if (std::holds_alternative<CoordinatorReturned>(event)) {
+      stop.OnReturned();
     } else if (const auto* end = std::get_if<WorkEnded>(&event)) {
       stop.OnEnd(*end);
     }
@@ -211,6 +221,7 @@ void CheckEnd(const History& history, const Evidence& evidence, Findings& findin
       findings.Add("shard {}: left behind {} calls, {} payloads, {} bytes", i, end.calls_waiting,
                    end.payloads_held, end.bytes_queued);
     }
+    if (!end.has_weights) continue;
     if (evidence.weights[i].rbegin()->first != end.published) {
       findings.Add("shard {}: another last version", i);
     }

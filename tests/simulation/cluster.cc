@@ -24,14 +24,13 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
       chance_(scenario.seed, kWorldStream),
       network_(scenario, queue_, kNetworkStreams + options.luck),
       gradients_(scenario),
-      coordinator_(kRun, scenario, queue_, history_, trace_) {
+      coordinator_(kRun, scenario, queue_, history_, trace_),
+      restores_(options.restores),
+      disks_(scenario.shards) {
   network_.Connect(*this, [this](Method method, const std::string& request, Respond respond) {
     coordinator_.OnCall(method, request, respond);
   });
-  for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
-    shards_.push_back(std::make_unique<SimShard>(ShardId{shard}, scenario, options.restores, queue_,
-                                                 network_, history_, trace_));
-  }
+  for (uint32_t shard = 0; shard < scenario.shards; ++shard) StartShard(ShardId{shard});
   for (uint32_t group = 0; group < scenario.run.cluster.groups(); ++group) {
     for (uint32_t shard = 0; shard < scenario.shards; ++shard) {
       StartAggregator(group, ShardId{shard});
@@ -52,6 +51,9 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
   for (const WorkerFault& fault : scenario.faults.workers) {
     queue_.After(fault.at, [this, fault] { Befall(fault); });
   }
+  for (const ServerFault& fault : scenario.faults.servers) {
+    queue_.After(fault.at, [this, fault] { Befall(fault); });
+  }
   for (const AggregatorFault& fault : scenario.faults.aggregators) {
     queue_.After(fault.at, [this, fault] { Befall(fault); });
   }
@@ -64,32 +66,101 @@ void SimCluster::Run() {
   while (!IsOver() && queue_.now() < deadline && queue_.steps() < kEventsMax) queue_.Step();
   history_.is_finished = IsOver() && coordinator_.core().phase() == Phase::kFinished;
   if (!history_.is_finished) history_.stuck = DescribeStuck();
-  for (const auto& shard : shards_) history_.ends.push_back(shard->End());
+  for (uint32_t shard = 0; shard < scenario_.shards; ++shard) {
+    const SimShard* const process = FindShard(ShardId{shard});
+    history_.ends.push_back(process == nullptr ? ShardEnd() : process->End());
+  }
 }
 
 bool SimCluster::IsOver() const {
   // Late repetitions may still be in flight; the shards have to tolerate them.
   const bool are_readers_gone =
       std::ranges::all_of(readers_, [](const auto& reader) { return reader->is_dead(); });
-  return network_.is_quiet() && !AnyLive() && are_readers_gone &&
-         std::ranges::all_of(shards_, [](const auto& shard) { return shard->may_exit(); });
+  return network_.is_quiet() && !AnyLive() && are_readers_gone && AllShardsMayExit();
+}
+
+bool SimCluster::AllShardsMayExit() const {
+  for (uint32_t shard = 0; shard < scenario_.shards; ++shard) {
+    const SimShard* const process = FindShard(ShardId{shard});
+    if (process == nullptr || !process->may_exit()) return false;
+  }
+  return true;
 }
 
 void SimCluster::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message) {
-  if (!stream->group.has_value()) return shards_[Value(stream->shard)]->OnMessage(stream, message);
-  SimAggregator* const aggregator = FindAggregator(*stream->group, stream->shard);
-  if (aggregator != nullptr) return aggregator->OnMessage(stream, message);
+  if (!stream->group.has_value()) {
+    SimShard* const shard = FindShard(stream->shard);
+    if (shard != nullptr) return shard->OnMessage(stream, message);
+  } else {
+    SimAggregator* const aggregator = FindAggregator(*stream->group, stream->shard);
+    if (aggregator != nullptr) return aggregator->OnMessage(stream, message);
+  }
   network_.Finish(stream, absl::UnavailableError("nobody listens at the address"));
 }
 
 void SimCluster::OnCancel(const StreamPtr& stream) {
-  if (!stream->group.has_value()) return shards_[Value(stream->shard)]->OnCancel(stream);
+  if (!stream->group.has_value()) {
+    SimShard* const shard = FindShard(stream->shard);
+    if (shard != nullptr) shard->OnCancel(stream);
+    return;
+  }
   SimAggregator* const aggregator = FindAggregator(*stream->group, stream->shard);
   if (aggregator != nullptr) aggregator->OnCancel(stream);
 }
 
 void SimCluster::OnSent(const StreamPtr& stream) {
-  if (!stream->group.has_value()) shards_[Value(stream->shard)]->OnSent(stream);
+  if (stream->group.has_value()) return;
+  SimShard* const shard = FindShard(stream->shard);
+  if (shard != nullptr) shard->OnSent(stream);
+}
+
+// Server processes.
+
+void SimCluster::StartShard(ShardId shard) {
+  shards_.push_back(std::make_unique<SimShard>(shard, shards_.size(), scenario_, restores_,
+                                               disks_[Value(shard)], queue_, network_, history_,
+                                               trace_));
+}
+
+SimShard* SimCluster::FindShard(ShardId shard) const {
+  for (const auto& process : shards_) {
+    if (process->id() == shard && !process->is_dead()) return process.get();
+  }
+  return nullptr;
+}
+
+bool SimCluster::CanLose(const SimShard& shard) const {
+  // A simulated worker does not wait for another one that is granted initialisation in its place.
+  if (coordinator_.phase_kept() < Phase::kTraining) return false;
+  // Where shards are in step, all go on from one version.
+  const bool is_in_step = scenario_.HasRounds(coordinator_.core().stage());
+  for (const SavedVersion& saved : disks_[Value(shard.id())].saved()) {
+    const bool have_all = std::ranges::all_of(
+        disks_, [&saved](const SimCheckpoints& disk) { return disk.Find(saved) != nullptr; });
+    if (have_all || !is_in_step) return true;
+  }
+  return false;
+}
+
+void SimCluster::Befall(const ServerFault& fault) {
+  // The time until another look whether the moment for the fault has come.
+  constexpr absl::Duration kLook = absl::Microseconds(500);
+  SimShard* const shard = FindShard(ShardId{fault.shard});
+  const bool is_over = coordinator_.core().phase() >= Phase::kFinished;
+  if (shard == nullptr || is_over || !network_.IsFaulty()) return;
+  const bool has_coordinator = fault.shard == 0;
+  const bool is_writing = shard->is_writing() || (has_coordinator && coordinator_.is_writing());
+  const bool is_moment = fault.moment == ServerFault::Moment::kAny || is_writing;
+  if (!is_moment || !CanLose(*shard)) {
+    queue_.After(kLook, [this, fault] { Befall(fault); });
+    return;
+  }
+  shard->Kill();
+  if (has_coordinator) coordinator_.Kill();
+  queue_.After(fault.lasting, [this, fault, has_coordinator] {
+    if (has_coordinator) coordinator_.Return();
+    StartShard(ShardId{fault.shard});
+  });
 }
 
 // Aggregator processes.
@@ -187,7 +258,9 @@ std::string SimCluster::DescribeStuck() const {
                   static_cast<int>(coordinator_.core().phase()), coordinator_.core().batches_done(),
                   coordinator_.core().batches_total(), absl::ToInt64Milliseconds(time()), steps(),
                   coordinator_.core().failure());
-  for (const auto& shard : shards_) text += "\n  " + shard->Describe();
+  for (const auto& shard : shards_) {
+    text += "\n  " + shard->Describe() + (shard->is_dead() ? " dead" : "");
+  }
   for (const auto& aggregator : aggregators_) text += "\n  " + aggregator->State();
   for (const auto& reader : readers_) text += "\n  " + reader->Describe();
   for (const auto& worker : workers_) text += "\n  " + worker->Describe();

@@ -14,6 +14,7 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_aggregator.h"
+#include "tests/simulation/sim_checkpoints.h"
 #include "tests/simulation/sim_coordinator.h"
 #include "tests/simulation/sim_reader.h"
 #include "tests/simulation/sim_shard.h"
@@ -53,6 +54,16 @@ class SimCluster final : private ShardEnds {
   void OnCancel(const StreamPtr& stream) override;
   void OnSent(const StreamPtr& stream) override;
 
+  void StartShard(ShardId shard);
+
+  /// Returns the server's process that runs; null if none does.
+  SimShard* FindShard(ShardId shard) const;
+  void Befall(const ServerFault& fault);
+
+  /// Returns whether the run can go on if the shard's server is killed now: the model has no
+  /// weights there yet, or checkpoints have them.
+  bool CanLose(const SimShard& shard) const;
+
   void StartAggregator(uint32_t group, ShardId shard);
 
   /// Returns the aggregator that runs; null if none does.
@@ -66,6 +77,7 @@ class SimCluster final : private ShardEnds {
   bool AnyLive() const;
   void KeepAlive();
   bool IsOver() const;
+  bool AllShardsMayExit() const;
   std::string DescribeStuck() const;
 
   const Scenario& scenario_;
@@ -76,7 +88,9 @@ class SimCluster final : private ShardEnds {
   Network network_;
   Gradients gradients_;
   SimCoordinator coordinator_;
-  std::vector<std::unique_ptr<SimShard>> shards_;
+  const bool restores_;
+  std::vector<SimCheckpoints> disks_;                        // By shard.
+  std::vector<std::unique_ptr<SimShard>> shards_;            // All processes ever started.
   std::vector<std::unique_ptr<SimAggregator>> aggregators_;  // All processes ever started.
   std::vector<std::unique_ptr<SimReader>> readers_;
   std::vector<std::unique_ptr<SimWorker>> workers_;  // All processes ever started.

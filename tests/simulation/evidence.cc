@@ -8,13 +8,18 @@ namespace slipstream {
 
 Evidence::Evidence(const History& history, bool shows_gradients)
     : is_shown(shows_gradients),
+      published(history.ends.size()),
       weights(history.ends.size()),
       entries(history.ends.size()),
-      stage_begins(history.ends.size()) {
+      stage_begins(history.ends.size()),
+      begins_(history.ends.size()),
+      line_(history.ends.size()) {
   std::vector<Version> newest(history.ends.size());
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
       PushEvidence& push = pushes[made->push];
+      // A push of an older life may have the name of an earlier one, and is refused.
+      if (push.taken.has_value()) continue;
       push.made = *made;
       push.arrived = nullptr;
     } else if (const auto* arrived = std::get_if<GradientArrived>(&event)) {
@@ -23,33 +28,87 @@ Evidence::Evidence(const History& history, bool shows_gradients)
       const bool is_it = arrived->base == push.made.base && arrived->batches == push.made.batches;
       if (is_it) push.arrived = arrived->values;
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
-      PushEvidence& push = pushes[decided->push];
-      push.decisions.push_back(decided->reply);
-      if (decided->reply.outcome == PushOutcome::kTooStale) {
-        ForEachBatch(push.made.batches,
-                     [&](uint64_t batch) { too_stale.emplace(decided->push.shard, batch); });
-      }
-      if (!push.taken.has_value() && !IsRefusal(decided->reply.outcome)) {
-        push.taken = decided->reply;
-      }
+      OnDecided(*decided);
     } else if (const auto* update = std::get_if<UpdateOrdered>(&event)) {
       newest[Value(update->shard)] = update->to;
     } else if (const auto* orders = std::get_if<OrdersTaken>(&event)) {
       std::vector<Version>& begins = stage_begins[Value(orders->shard)];
       begins.resize(std::max<size_t>(begins.size(), orders->stage), newest[Value(orders->shard)]);
-    } else if (const auto* published = std::get_if<VersionPublished>(&event)) {
-      weights[Value(published->shard)][published->version] = published->weights;
+    } else if (const auto* version = std::get_if<VersionPublished>(&event)) {
+      published[Value(version->shard)][{version->life, version->version}] = version->weights;
+    } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
+      OnReturned(*returned, newest[Value(returned->shard)]);
     } else if (const auto* end = std::get_if<WorkEnded>(&event)) {
       ended_early =
           end->reason == EndReason::kMaxSeconds || end->reason == EndReason::kTargetAccuracy;
     }
   }
+  for (size_t shard = 0; shard < weights.size(); ++shard) FindLine(shard);
   if (is_shown) {
     FindEntriesInWeights();
   } else {
     FindEntriesInAnswers();
   }
   FindDead(history);
+  FindLost();
+}
+
+void Evidence::OnDecided(const PushDecided& decided) {
+  PushEvidence& push = pushes[decided.push];
+  const ShardId shard = decided.push.shard;
+  push.decisions.push_back(decided.reply);
+  if (decided.reply.outcome == PushOutcome::kTooStale) {
+    const bool is_of_older_life = decided.push.life < decided.reply.life;
+    ForEachBatch(decided.batches, [&](uint64_t batch) {
+      (is_of_older_life ? lost : too_stale).emplace(shard, batch);
+    });
+  }
+  if (!push.taken.has_value() && !IsRefusal(decided.reply.outcome)) push.taken = decided.reply;
+}
+
+void Evidence::OnReturned(const ShardReturned& returned, Version& newest) {
+  const size_t shard = Value(returned.shard);
+  const SavedVersion& from = returned.from;
+  begins_[shard][returned.life] = from;
+  published[shard][{returned.life, from.version}] = returned.weights;
+  newest = from.version;
+  std::vector<Version>& begins = stage_begins[shard];
+  begins.resize(std::min<size_t>(begins.size(), from.stage));
+}
+
+void Evidence::FindLine(size_t shard) {
+  const std::map<Life, SavedVersion>& begins = begins_[shard];
+  Life life = begins.empty() ? Life{} : begins.rbegin()->first;
+  Version last{~uint64_t{0}};
+  while (true) {
+    line_[shard][life] = last;
+    const auto begin = begins.find(life);
+    if (begin == begins.end()) break;
+    life = begin->second.life;
+    last = std::min(last, begin->second.version);
+  }
+  const ShardId id{static_cast<uint32_t>(shard)};
+  for (const auto& [version, values] : published[shard]) {
+    // The first version of a life is the last of the life before it.
+    if (Survives(id, version)) weights[shard].emplace(version.version, values);
+  }
+}
+
+bool Evidence::Survives(ShardId shard, const LifeVersion& version) const {
+  const std::map<Life, Version>& line = line_[Value(shard)];
+  const auto life = line.find(version.life);
+  return life != line.end() && version.version <= life->second;
+}
+
+void Evidence::FindLost() {
+  for (const auto& [key, push] : pushes) {
+    if (!push.made.slot.has_value() || !push.taken.has_value()) continue;
+    if (Survives(key.shard, {key.life, push.taken->version})) continue;
+    ForEachBatch(push.made.batches, [&, shard = key.shard, by = key.incarnation](uint64_t batch) {
+      lost.emplace(shard, batch);
+      if (died.contains(by)) lost_with_dead.insert(batch);
+    });
+  }
 }
 
 void Evidence::FindEntriesInAnswers() {
@@ -60,6 +119,7 @@ void Evidence::FindEntriesInAnswers() {
     if (!push.made.slot.has_value() || !push.taken.has_value()) continue;
     const PushOutcome outcome = push.taken->outcome;
     if (outcome != PushOutcome::kApplied && outcome != PushOutcome::kBuffered) continue;
+    if (!Survives(key.shard, {key.life, push.taken->version})) continue;
     const auto found = entries[Value(key.shard)].find(push.taken->version);
     if (found == entries[Value(key.shard)].end()) continue;  // CheckPushes reports it.
     found->second.push_back({*push.made.slot, found->first, 0, &push});
@@ -70,9 +130,11 @@ void Evidence::FindEntriesInWeights() {
   std::map<std::pair<ShardId, uint32_t>, const PushEvidence*> by_slot;
   for (const auto& [key, push] : pushes) {
     if (!push.made.slot.has_value()) continue;
-    // A refused gradient may have used the slot before.
+    // A gradient that was refused or is lost may have used the slot before.
     const PushEvidence*& of_slot = by_slot[{key.shard, *push.made.slot}];
-    if (of_slot == nullptr || push.taken.has_value()) of_slot = &push;
+    const bool counts =
+        push.taken.has_value() && Survives(key.shard, {key.life, push.taken->version});
+    if (of_slot == nullptr || counts) of_slot = &push;
   }
   for (size_t shard = 0; shard < weights.size(); ++shard) {
     Values before;
@@ -93,6 +155,11 @@ void Evidence::FindEntriesInWeights() {
 void Evidence::FindDead(const History& history) {
   std::set<Incarnation> registered;
   View last;
+  Phase phase = Phase::kWaitingForServers;
+  const auto settle = [&] {
+    died = registered;
+    for (const Member& member : last.members) died.erase(member.incarnation);
+  };
   for (const Event& event : history.events) {
     if (const auto* heard = std::get_if<WorkerHeard>(&event)) {
       if (heard->what == WorkerHeard::What::kRegistered) {
@@ -100,17 +167,20 @@ void Evidence::FindDead(const History& history) {
       }
     } else if (const auto* view = std::get_if<ViewMade>(&event)) {
       last = view->view;
-    } else if (const auto* phase = std::get_if<PhaseMade>(&event)) {
-      if (phase->phase >= Phase::kEvaluating) break;
+    } else if (const auto* made = std::get_if<PhaseMade>(&event)) {
+      // Training may go on after a measurement, if shards in step went on from a checkpoint.
+      const bool ends = made->phase >= Phase::kEvaluating;
+      if (ends && phase < Phase::kEvaluating) settle();
+      phase = made->phase;
     }
   }
-  for (const Member& member : last.members) registered.erase(member.incarnation);
-  died = std::move(registered);
+  if (phase < Phase::kEvaluating) settle();
 }
 
 std::string Text(const PushKey& push) {
-  return fmt::format("shard {} worker {}#{} sequence {}", Value(push.shard), Value(push.worker),
-                     Value(push.incarnation), Value(push.sequence));
+  return fmt::format("shard {} worker {}#{} life {} sequence {}", Value(push.shard),
+                     Value(push.worker), Value(push.incarnation), Value(push.life),
+                     Value(push.sequence));
 }
 
 }  // namespace slipstream

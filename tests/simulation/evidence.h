@@ -67,8 +67,15 @@ struct Evidence {
 
   std::map<PushKey, PushEvidence> pushes;
 
-  /// By shard and version.
+  /// By shard: every version of every life.
+  std::vector<std::map<LifeVersion, Values>> published;
+
+  /// By shard and version: the versions that lead to the final one. Where a shard went on from a
+  /// checkpoint, they are the older life's up to that, and then the new life's.
   std::vector<std::map<Version, Values>> weights;
+
+  /// Returns whether the version is one of these. Any other version was lost with its life.
+  bool Survives(ShardId shard, const LifeVersion& version) const;
 
   /// By shard and version, in order of slots. A version may have no entries.
   std::vector<std::map<Version, std::vector<Entry>>> entries;
@@ -85,6 +92,13 @@ struct Evidence {
   /// Mini-batches of which a shard has refused a gradient as too stale.
   std::set<std::pair<ShardId, uint64_t>> too_stale;
 
+  /// Mini-batches that a shard has lost, because it went on from a checkpoint: a gradient was in a
+  /// version that does not lead to the final one, or was refused as one of an older life.
+  std::set<std::pair<ShardId, uint64_t>> lost;
+
+  /// Mini-batches with such a gradient of a worker that died.
+  std::set<uint64_t> lost_with_dead;
+
   /// Incarnations that were members and no longer are at the end of training.
   std::set<Incarnation> died;
 
@@ -92,9 +106,21 @@ struct Evidence {
   bool ended_early = false;
 
  private:
+  void OnReturned(const ShardReturned& returned, Version& newest);
+  void OnDecided(const PushDecided& decided);
+
+  /// Finds the lives that lead to the final weights, and fills `weights`.
+  void FindLine(size_t shard);
+  void FindLost();
   void FindEntriesInWeights();
   void FindEntriesInAnswers();
   void FindDead(const History& history);
+
+  /// By shard and life: where the life begins; the first life is not here.
+  std::vector<std::map<Life, SavedVersion>> begins_;
+
+  /// By shard: the lives that lead to the final weights, and the last version of each that does.
+  std::vector<std::map<Life, Version>> line_;
 };
 
 std::string Text(const PushKey& push);

@@ -17,6 +17,7 @@
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
+#include "server/core/saved_version.h"
 #include "server/core/stop_conditions.h"
 
 namespace slipstream {
@@ -25,14 +26,32 @@ namespace slipstream {
 
 using Values = std::shared_ptr<const std::vector<float>>;
 
-/// A name that identifies a push for ever.
+/// A version of one life of a shard. Within a life, versions count; a later life is newer.
+struct LifeVersion {
+  Life life{};
+  Version version{};
+  friend auto operator<=>(const LifeVersion&, const LifeVersion&) = default;
+};
+
+/// A name that identifies a push for ever, unless its worker has already been told of a later life:
+/// then the shard refuses the push, and an earlier one may have had the name. `life` is that of the
+/// push's base.
 struct PushKey {
   ShardId shard{};
   WorkerId worker{};
   Incarnation incarnation{};
+  Life life{};
   Sequence sequence{};
   friend auto operator<=>(const PushKey&, const PushKey&) = default;
 };
+
+inline PushKey KeyOf(ShardId shard, const PushHeader& header) {
+  return {.shard = shard,
+          .worker = header.identity.worker,
+          .incarnation = header.identity.incarnation,
+          .life = header.life,
+          .sequence = header.sequence};
+}
 
 /// A worker sends a push for the first time. `slot` is the position of the gradient's one-hot value
 /// in each shard, or null for an excuse.
@@ -62,6 +81,7 @@ struct PushDecided {
   bool rests = false;
   bool has_values = false;
   bool wants_weights = false;
+  BatchRanges batches;
 
   /// Set if another part of the same aggregator's push came before.
   bool is_later_part = false;
@@ -75,11 +95,13 @@ struct PushAnswered {
 
 struct UpdateOrdered {
   ShardId shard{};
+  Life life{};
   Version to{};
 };
 
 struct VersionPublished {
   ShardId shard{};
+  Life life{};
   Version version{};
   Values weights;
 };
@@ -88,7 +110,7 @@ struct VersionPublished {
 /// on. `sequence` is that of its next push.
 struct WeightsAsked {
   ShardId shard{};
-  Version asked{};
+  LifeVersion asked;
   Identity trainer;
   Sequence sequence{};
   WorkerClock clock{};
@@ -98,15 +120,15 @@ struct WeightsAsked {
 /// `sequence` that of its next push.
 struct WeightsServed {
   ShardId shard{};
-  Version version{};
-  Version asked{};
+  LifeVersion version;
+  LifeVersion asked;
   std::optional<Identity> trainer;
   Sequence sequence{};
 };
 
 struct WeightsReceived {
   ShardId shard{};
-  Version version{};
+  LifeVersion version;
   Identity reader;
   Values weights;
 };
@@ -116,7 +138,33 @@ struct WeightsReceived {
 struct BatchBegun {
   Identity worker;
   uint32_t pipeline_slot = 0;
-  std::vector<Version> newest;
+  std::vector<LifeVersion> newest;
+};
+
+/// A shard begins to save its state, as it is after all events so far.
+struct SaveBegun {
+  ShardId shard{};
+  SavedVersion saved;
+};
+
+/// The process of a shard's server was killed.
+struct ServerKilled {
+  ShardId shard{};
+};
+
+/// A shard goes on from a checkpoint, with these weights.
+struct ShardReturned {
+  ShardId shard{};
+  Life life{};
+  SavedVersion from;
+  Values weights;
+};
+
+/// The coordinator, whose process was killed, goes on from its journal. The leases of all who were
+/// live begin anew.
+struct CoordinatorReturned {
+  absl::Time killed;
+  absl::Time time;
 };
 
 /// A shard has received orders.
@@ -164,17 +212,19 @@ struct WorkerEnded {
 
 /// The final weights as their measurer read them.
 struct FinalReported {
-  std::vector<Version> versions;
+  std::vector<LifeVersion> versions;
   std::vector<float> weights;
 };
 
 using Event = std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered,
                            VersionPublished, WeightsAsked, WeightsServed, WeightsReceived,
-                           BatchBegun, OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded,
-                           AccuracyTaken, WorkerEnded, FinalReported>;
+                           BatchBegun, SaveBegun, ServerKilled, ShardReturned, CoordinatorReturned,
+                           OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded, AccuracyTaken,
+                           WorkerEnded, FinalReported>;
 
 /// A shard's own figures at the end.
 struct ShardEnd {
+  bool has_weights = false;  // Unless its process came back after the end of the run.
   Version published{};
   size_t calls_waiting = 0;
   size_t payloads_held = 0;

@@ -109,7 +109,7 @@ PLANTED_BUGS = {
     )]),
     # A composite counts though one of its parts has come another way.
     "composite_counted_again": ("//server/core:shard_composite.cc", [(
-        "push.sequence != members().At(part.worker).expected()",
+        "!IsNext(push)",
         "push.sequence > members().At(part.worker).expected()",
     )]),
     # The second part of a composite is in the weights, but its worker's record does not say so.
@@ -121,6 +121,41 @@ PLANTED_BUGS = {
     "composite_without_checksums": ("//common/protocol:composite_push.cc", [(
         ".checksum = checksum}",
         ".checksum = checksum * 0}",
+    )]),
+    # A shard that went on from a checkpoint takes pushes that were computed before.
+    "return_keeps_old_life": ("//server/core:shard_admission.cc", [(
+        "if (header.life == state_.life) return std::nullopt;",
+        "if (header.life <= state_.life) return std::nullopt;",
+    )]),
+    # A shard that went on from a checkpoint expects the sequences of its older life.
+    "sequences_survive_a_life": ("//server/core:member_table.cc", [(
+        "record.last_sequence = {};",
+        "",
+    )]),
+    # The state is saved while the open round holds contributions, which are in no version.
+    "save_of_undone_round": ("//server/core:shard_machine.cc", [(
+        "round().contributions() == 0 && state_.last_saved != decided();",
+        "state_.last_saved != decided();",
+    )]),
+    # A shard that goes on from a checkpoint keeps the sum of the round that was open.
+    "returned_state_keeps_contributions": ("//server/service:training_state.cc", [(
+        "sum_.reset();",
+        "",
+    )]),
+    # A shard that goes on from a checkpoint has the weights of that, and another optimizer state.
+    "return_without_optimizer_state": ("//server/service:training_state.cc", [(
+        "for (uint32_t i = 0; i < row_.state_arrays; ++i) state_[i] = arrays[1 + i].second;",
+        "",
+    )]),
+    # Where shards are in step, only the one whose server was killed goes back.
+    "one_shard_returns_in_step": ("//server/core:coordinator_lives.cc", [(
+        "if (works_in_rounds()) {",
+        "if (works_in_rounds() && servers_.servers().empty()) {",
+    )]),
+    # A unit of work is handed out before the journal has it.
+    "coordinator_forgets_units": ("//server/core:coordinator.cc", [(
+        "if (unit.has_value()) ++journal_changes_;",
+        "",
     )]),
     # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
     "state_left_behind_by_a_draft": ("//server/service:training_state.cc", [(

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/simulation/chance.h"
+#include "tests/simulation/scenario_restarts.h"
 
 namespace slipstream {
 namespace {
@@ -485,6 +486,7 @@ Scenario DrawScenario(uint64_t seed) {
   LetRoundsClose(scenario.run);
   DrawChanges(scenario);
   DrawTree(scenario);
+  DrawRestarts(scenario);
   return scenario;
 }
 

@@ -40,6 +40,23 @@ struct AggregatorFault {
   absl::Duration lasting;
 };
 
+/// The end of a server's process, that of shard 0 with the coordinator in it. Another process comes
+/// in its place. While no checkpoint is complete, the end of a server would be that of the run, so
+/// the fault comes later then.
+struct ServerFault {
+  enum class Moment {
+    kAny,      // At `at`.
+    kWriting,  // At the next moment after `at` at which the process writes to its disk, if one
+               // comes.
+  };
+  uint32_t shard = 0;
+  absl::Duration at;
+  Moment moment = Moment::kAny;
+
+  /// How long after it another process comes.
+  absl::Duration lasting;
+};
+
 struct Faults {
   /// The probability that a call is lost, and, separately, that an answer is.
   uint32_t loss_per_mille = 0;
@@ -55,6 +72,9 @@ struct Faults {
   absl::Duration cancel_max = absl::Seconds(1);
   std::vector<WorkerFault> workers;
   std::vector<AggregatorFault> aggregators;
+
+  /// Only with checkpoints.
+  std::vector<ServerFault> servers;
 
   /// When phase two begins, in which nothing fails any more.
   absl::Duration end;
@@ -92,6 +112,11 @@ struct Scenario {
 
   /// The longest time of one update, during which its version is decided but not published.
   absl::Duration update_time_max;
+
+  /// With durability: the longest time until a checkpoint is on the disk, and until the
+  /// coordinator's state is.
+  absl::Duration save_time_max;
+  absl::Duration journal_time_max;
 
   /// Whether the first steps of a push may give no finite values, so that fragments leave later.
   bool has_nonfinite_steps = false;

@@ -17,6 +17,24 @@ std::string Describe(const WorkerFault& fault) {
                      absl::ToInt64Milliseconds(fault.lasting), fault.returns ? ", returns" : "");
 }
 
+std::string DescribeRestarts(const Scenario& scenario) {
+  const DurabilitySpec& durability = scenario.run.durability;
+  std::string text;
+  for (const ServerFault& fault : scenario.faults.servers) {
+    const bool is_writing = fault.moment == ServerFault::Moment::kWriting;
+    text += fmt::format(" kill(server {} at {} ms{}, {} ms)", fault.shard,
+                        absl::ToInt64Milliseconds(fault.at), is_writing ? " while it writes" : "",
+                        absl::ToInt64Milliseconds(fault.lasting));
+  }
+  if (durability.saves()) {
+    text += fmt::format(" checkpoints every {} ms in {} ms, journal in {} us",
+                        absl::ToInt64Milliseconds(durability.interval),
+                        absl::ToInt64Milliseconds(scenario.save_time_max),
+                        absl::ToInt64Microseconds(scenario.journal_time_max));
+  }
+  return text;
+}
+
 std::string DescribeStop(const TrainingSpec& training) {
   std::string text;
   if (training.max_steps > 0) text += fmt::format(" max_steps={}", training.max_steps);
@@ -54,6 +72,7 @@ std::string Describe(const Scenario& scenario) {
     text += fmt::format(" kill(aggregator {}.{} at {} ms{})", fault.group, fault.shard,
                         absl::ToInt64Milliseconds(fault.at), fault.returns ? ", returns" : "");
   }
+  text += DescribeRestarts(scenario);
   if (run.cluster.tree.fanout > 0) text += fmt::format(" fanout={}", run.cluster.tree.fanout);
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
   if (run.worker.has_free_lanes()) text += " free lanes";

@@ -78,10 +78,13 @@ void ShardLane::Begin(StreamKind kind, std::span<const float> values, std::span<
   weights_ = weights;
   done_ = std::move(done);
   schedule_.reset();
+  answer_ = Answer();
+  first_.reset();
   Try();
 }
 
 void ShardLane::Try() {
+  if (answer_.push.has_value() && !IsRefusal(answer_.push->outcome)) first_ = answer_.push;
   answer_ = Answer();
   arrival_.emplace(weights_);
   is_to_aggregator_ = MayCombine();
@@ -166,6 +169,10 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
       goes_to_shard_ = true;
       return Try();
     }
+  }
+  if (first_.has_value() && answer_.push->life > first_->life) {
+    answer_.repeated = std::exchange(answer_.push, first_);
+    return Succeed();
   }
   if (encoder_ != nullptr && chunk->push.has_value()) encoder_->OnOutcome(*chunk->push);
   if (!push_.pull || IsRefusal(answer_.push->outcome)) return Succeed();

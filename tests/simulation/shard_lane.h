@@ -34,6 +34,10 @@ class ShardLane {
  public:
   struct Answer {
     std::optional<PushReply> push;
+
+    /// Set if the weights of that answer broke off, and the shard began a new life before it was
+    /// asked again: its other answer.
+    std::optional<PushReply> repeated;
     std::optional<WeightsHeader> weights;
   };
   using Done = std::function<void(const absl::StatusOr<Answer>&)>;
@@ -103,6 +107,9 @@ class ShardLane {
   bool is_to_aggregator_ = false;  // The current try.
   std::optional<RetrySchedule> schedule_;
   Answer answer_;
+
+  /// The answer of an earlier try to this push, whose weights did not come.
+  std::optional<PushReply> first_;
   std::optional<WeightsArrival> arrival_;
 
   StreamPtr stream_;  // For exchanges, it stays open between calls.

@@ -88,11 +88,8 @@ void SimAggregator::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& m
 void SimAggregator::NoteArrival(const PushHeader& header, std::vector<float> values) {
   // Encoded gradients come in one chunk; others are known from their base.
   if (world_.scenario.run.wire.push_codec == Encoding::kFp32) return;
-  world_.history.Add(GradientArrived{
-      {shard_, header.identity.worker, header.identity.incarnation, header.sequence},
-      header.base,
-      header.batches,
-      std::make_shared<std::vector<float>>(std::move(values))});
+  world_.history.Add(GradientArrived{KeyOf(shard_, header), header.base, header.batches,
+                                     std::make_shared<std::vector<float>>(std::move(values))});
 }
 
 void SimAggregator::OnCancel(const StreamPtr& stream) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,12 +18,14 @@
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_journal.h"
 #include "tests/simulation/trace.h"
 
 namespace slipstream {
 
 /// The shell around a production Coordinator in virtual time. It plays the part of
-/// CoordinatorService, which uses gRPC and a thread. Requests and answers pass as bytes.
+/// CoordinatorService, which uses gRPC and a thread. Requests and answers pass as bytes. The
+/// process may be killed, and another one then goes on from the journal.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it.
 class SimCoordinator {
@@ -32,7 +35,18 @@ class SimCoordinator {
 
   void OnCall(Method method, const std::string& request, const Respond& respond);
 
-  const Coordinator& core() const { return coordinator_; }
+  /// Ends the process. All of its connections break.
+  void Kill();
+
+  /// Starts another process. REQUIRES: the last one was killed.
+  void Return();
+
+  /// Returns the phase with which the coordinator would come back.
+  Phase phase_kept() const;
+  bool is_writing() const { return journal_.is_writing(); }
+
+  /// The coordinator of the process that runs or ran last.
+  const Coordinator& core() const { return *coordinator_; }
 
  private:
   /// Returns the answer, or null to go on waiting. `is_last` says that no time is left to wait.
@@ -43,11 +57,23 @@ class SimCoordinator {
     Respond respond;
   };
 
-  void Tick();
+  /// Ticks until the process is killed. `life` counts the processes.
+  void Tick(uint64_t life);
 
   /// Makes the next change of the scenario if it is time.
   void Change();
   void Settle();
+
+  /// Has the coordinator's state written if it has changed.
+  void NoteChanges();
+
+  /// Adds the event to the history once it cannot be lost any more.
+  template <typename E>
+  void Show(E event) {
+    NoteChanges();
+    journal_.Leave([this, event = std::move(event)] { history_.Add(event); });
+  }
+  void Answer(const Respond& respond, const absl::StatusOr<std::string>& answer);
   void ServeOrPark(const absl::Status& event, uint32_t wait_ms, Question question,
                    const Respond& respond);
   void Note(const absl::Status& status, const Identity& worker, WorkerHeard::What what);
@@ -68,11 +94,16 @@ class SimCoordinator {
   void Leave(const std::string& bytes, const Respond& respond);
   void Follow(const std::string& bytes, const Respond& respond);
 
+  const uint64_t run_;
   const Scenario& scenario_;
   EventQueue& queue_;
   History& history_;
   Trace& trace_;
-  Coordinator coordinator_;
+  std::optional<Coordinator> coordinator_;
+  SimJournal journal_;
+  bool is_dead_ = false;
+  absl::Time killed_;
+  uint64_t life_ = 0;
   size_t changes_made_ = 0;
   std::optional<absl::Time> training_began_;  // Set at the first tick of training.
   std::list<Parked> parked_;                  // Oldest first.

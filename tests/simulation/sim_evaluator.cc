@@ -38,14 +38,16 @@ void SimEvaluator::OnOrder(uint64_t order, bool is_final) {
   reading_->tries_left = kTriesMax;
   reading_->weights.resize(shards_.map().parameters());
   reading_->versions.resize(shards_.map().shards());
-  Read(shards_.all(), Version{});
+  Read(shards_.all(), {});
 }
 
-void SimEvaluator::Read(const std::vector<ShardId>& shards, Version min_version) {
+void SimEvaluator::Read(const std::vector<ShardId>& shards, const LifeVersion& least) {
   reading_->lanes_busy = shards.size();
   for (const ShardId shard : shards) {
-    const PullRequest request = {shards_.identity(), shards_.map().fingerprint(), min_version,
-                                 false, 0};
+    const PullRequest request = {.identity = shards_.identity(),
+                                 .shard_map = shards_.map().fingerprint(),
+                                 .min_version = least.version,
+                                 .min_life = least.life};
     lanes_[Value(shard)]->Pull(
         request, shards_.Part(reading_->weights, shard),
         [this, shard](const absl::StatusOr<ShardLane::Answer>& answer) { OnRead(shard, answer); });
@@ -55,13 +57,13 @@ void SimEvaluator::Read(const std::vector<ShardId>& shards, Version min_version)
 void SimEvaluator::OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
   if (!answer.ok()) return on_failure_(answer.status());
   shards_.NoteReceived(shard, *answer->weights, reading_->weights);
-  reading_->versions[Value(shard)] = answer->weights->version;
+  reading_->versions[Value(shard)] = {answer->weights->life, answer->weights->version};
   reading_->stage = std::max(reading_->stage, answer->weights->stage);
   if (--reading_->lanes_busy == 0) ReadOn();
 }
 
 void SimEvaluator::ReadOn() {
-  const Version newest = *std::ranges::max_element(reading_->versions);
+  const LifeVersion newest = *std::ranges::max_element(reading_->versions);
   std::vector<ShardId> behind;
   for (const ShardId shard : shards_.all()) {
     if (reading_->versions[Value(shard)] < newest) behind.push_back(shard);
@@ -82,11 +84,11 @@ void SimEvaluator::Report() {
   *request.mutable_identity() = ToWire(shards_.identity());
   request.set_evaluation(reading_->order);
   v1::EvaluationStatus& result = *request.mutable_result();
-  for (const Version version : reading_->versions) result.add_versions(Value(version));
+  for (const LifeVersion& one : reading_->versions) result.add_versions(Value(one.version));
   result.set_test_loss(1.0);
   if (world_.scenario.run.training.target_accuracy > 0) {
     // The made-up accuracy grows with training, as a real one does.
-    const auto done = static_cast<double>(Value(reading_->versions.front()));
+    const auto done = static_cast<double>(Value(reading_->versions.front().version));
     result.set_test_accuracy(std::min(1.0, done / world_.scenario.batches_total()));
   }
   if (reading_->is_final) request.set_weights_sha256(std::string(64, 'a'));

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "tests/simulation/coordinator_calls.h"
+#include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/shard_lane.h"
 #include "tests/simulation/sim_world.h"
@@ -43,13 +44,13 @@ class SimEvaluator {
     uint64_t order = 0;
     bool is_final = false;
     std::vector<float> weights;
-    std::vector<Version> versions;
+    std::vector<LifeVersion> versions;
     uint32_t stage = 0;  // The latest of the shards'.
     size_t lanes_busy = 0;
     int tries_left = 0;
   };
 
-  void Read(const std::vector<ShardId>& shards, Version min_version);
+  void Read(const std::vector<ShardId>& shards, const LifeVersion& least);
   void OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer);
   void ReadOn();
   void Report();

@@ -4,6 +4,11 @@
 #include <utility>
 
 namespace slipstream {
+namespace {
+
+LifeVersion VersionOf(const WeightsHeader& header) { return {header.life, header.version}; }
+
+}  // namespace
 
 SimNewestWeights::SimNewestWeights(const SimWorld& world, const std::shared_ptr<Process>& process,
                                    const WorkerShards& shards,
@@ -24,21 +29,21 @@ void SimNewestWeights::Close() {
   for (Lane& lane : lanes_) lane.shard->Close();
 }
 
-std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, Version held,
+std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, const LifeVersion& held,
                                                     std::vector<float>& weights) {
   Lane& lane = lanes_[Value(shard)];
   is_resting_ = false;
   if (std::exchange(lane.stands_still, false)) Pull(shard);
-  if (!lane.newest.has_value() || lane.newest->version <= held) return std::nullopt;
+  if (!lane.newest.has_value() || VersionOf(*lane.newest) <= held) return std::nullopt;
   std::ranges::copy(shards_.Part(std::as_const(newest_), shard),
                     shards_.Part(weights, shard).begin());
   return lane.newest;
 }
 
-std::vector<Version> SimNewestWeights::versions() const {
-  std::vector<Version> versions;
+std::vector<LifeVersion> SimNewestWeights::versions() const {
+  std::vector<LifeVersion> versions;
   for (const Lane& lane : lanes_) {
-    versions.push_back(lane.newest.has_value() ? lane.newest->version : Version{});
+    versions.push_back(lane.newest.has_value() ? VersionOf(*lane.newest) : LifeVersion());
   }
   return versions;
 }
@@ -46,7 +51,10 @@ std::vector<Version> SimNewestWeights::versions() const {
 void SimNewestWeights::Pull(ShardId shard) {
   Lane& lane = lanes_[Value(shard)];
   PullRequest request = {.identity = shards_.identity(), .shard_map = shards_.map().fingerprint()};
-  if (lane.newest.has_value()) request.min_version = Next(lane.newest->version);
+  if (lane.newest.has_value()) {
+    request.min_life = lane.newest->life;
+    request.min_version = Next(lane.newest->version);
+  }
   lane.shard->Pull(
       request, shards_.Part(arriving_, shard),
       [this, shard](const absl::StatusOr<ShardLane::Answer>& answer) { OnPulled(shard, answer); });
@@ -56,7 +64,8 @@ void SimNewestWeights::OnPulled(ShardId shard, const absl::StatusOr<ShardLane::A
   if (!answer.ok()) return on_failure_(answer.status());
   shards_.NoteReceived(shard, *answer->weights, arriving_);
   Lane& lane = lanes_[Value(shard)];
-  const bool is_news = !lane.newest.has_value() || lane.newest->version < answer->weights->version;
+  const bool is_news =
+      !lane.newest.has_value() || VersionOf(*lane.newest) < VersionOf(*answer->weights);
   if (is_news) {
     lane.newest = answer->weights;
     std::ranges::copy(shards_.Part(std::as_const(arriving_), shard),

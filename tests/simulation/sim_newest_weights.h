@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
+#include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/shard_lane.h"
 #include "tests/simulation/sim_world.h"
@@ -29,11 +30,12 @@ class SimNewestWeights {
                    const WorkerShards& shards, std::function<void(const absl::Status&)> on_failure);
 
   /// Copies the newest weights of the shard into its part of `weights`, if they are newer than
-  /// version `held`, and returns their header. The lane goes on if it stands still.
-  std::optional<WeightsHeader> Take(ShardId shard, Version held, std::vector<float>& weights);
+  /// `held`, and returns their header. The lane goes on if it stands still.
+  std::optional<WeightsHeader> Take(ShardId shard, const LifeVersion& held,
+                                    std::vector<float>& weights);
 
   /// The newest version of each shard that has come; 0 before the first.
-  std::vector<Version> versions() const;
+  std::vector<LifeVersion> versions() const;
 
   /// Lets no lane begin another pull before the next Take.
   void Rest() { is_resting_ = true; }

@@ -51,7 +51,7 @@ void SimReader::Tell() {
   report.set_name("reader");
   report.set_lag_max(plan_.lag_max);
   report.set_wants_model(!map_.has_value());
-  if (held_.has_value()) report.set_held_version(Value(*held_));
+  if (held_.has_value()) report.set_held_version(Value(held_->version));
   report.set_leaves(is_over_);
   calls_.Call<v1::FollowReply>(Method::kFollow, report,
                                [this](const absl::StatusOr<v1::FollowReply>& reply) {
@@ -76,13 +76,16 @@ void SimReader::OnTold(const v1::FollowReply& reply) {
 void SimReader::Read() {
   if (is_over_) return;
   PullRequest request = {.shard_map = map_->fingerprint(), .reader = number_ + 1};
-  if (held_.has_value()) request.min_version = Next(*held_);
+  if (held_.has_value()) {
+    request.min_life = held_->life;
+    request.min_version = Next(held_->version);
+  }
   lane_->Pull(request, weights_,
               [this](const absl::StatusOr<ShardLane::Answer>& answer) { OnRead(answer); });
 }
 
 void SimReader::OnRead(const absl::StatusOr<ShardLane::Answer>& answer) {
-  if (answer.ok()) held_ = answer->weights->version;
+  if (answer.ok()) held_ = LifeVersion{answer->weights->life, answer->weights->version};
   const absl::Duration pause = chance_.Time(absl::ZeroDuration(), plan_.pause_max);
   // This runs inside the lane's callback.
   world_.network.AtProcess(process_, world_.queue.now() + pause, [this] { Read(); });
@@ -97,7 +100,7 @@ void SimReader::End() {
 
 std::string SimReader::Describe() const {
   if (is_dead()) return fmt::format("reader {} has ended", number_);
-  return fmt::format("reader {} holds {}", number_, held_.has_value() ? Value(*held_) : 0);
+  return fmt::format("reader {} holds {}", number_, held_.has_value() ? Value(held_->version) : 0);
 }
 
 }  // namespace slipstream

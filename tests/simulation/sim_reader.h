@@ -50,7 +50,7 @@ class SimReader {
   std::unique_ptr<ShardLane> lane_;
   std::optional<ShardMap> map_;
   std::vector<float> weights_;
-  std::optional<Version> held_;
+  std::optional<LifeVersion> held_;
   bool is_over_ = false;
 };
 

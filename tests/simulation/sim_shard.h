@@ -2,6 +2,7 @@
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_SHARD_H_
 
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -25,6 +26,7 @@
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/sim_checkpoints.h"
 #include "tests/simulation/sim_server_sync.h"
 #include "tests/simulation/trace.h"
 
@@ -35,12 +37,24 @@ namespace slipstream {
 ///
 /// Now and then the machine's state is copied and restored, which must not change anything.
 ///
+/// With durability, it saves checkpoints to a simulated disk, and goes on from one of them where
+/// the coordinator orders that.
+///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
 class SimShard final : private OrdersSink {
  public:
-  SimShard(ShardId shard, const Scenario& scenario, bool restores, EventQueue& queue,
-           Network& network, History& history, Trace& trace);
+  /// `number` identifies the process among all servers of the run, from 0 on.
+  SimShard(ShardId shard, uint64_t number, const Scenario& scenario, bool restores,
+           SimCheckpoints& disk, EventQueue& queue, Network& network, History& history,
+           Trace& trace);
+
+  ShardId id() const { return id_; }
+  bool is_dead() const { return process_->is_dead; }
+  bool is_writing() const { return saves_.is_writing(); }
+
+  /// Ends the process. All of its connections break.
+  void Kill();
 
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnCancel(const StreamPtr& stream);
@@ -79,6 +93,18 @@ class SimShard final : private OrdersSink {
   void OnInitializeMessage(Call& call, const grpc::ByteBuffer& message);
   absl::Status TakeInitialChunk(Call& call, const InitializeChunk& chunk);
 
+  /// Returns the order to go on from a checkpoint that this process has, if there is one to obey.
+  const ShardReturn* FindReturn(const ServerOrders& orders) const;
+
+  /// Ends all calls, lets the jobs end, and goes on from the checkpoint.
+  void Return(const ModelOrders& model, const ShardReturn& order);
+  void EndAllCalls();
+
+  bool IsDrained() const;
+
+  /// Notes that the machine has ordered to save its state.
+  void NoteSave();
+
   /// Handles the result of an event: adds it to the history, and sends answers to calls that
   /// waited.
   void Absorb(ShardResult result);
@@ -87,7 +113,7 @@ class SimShard final : private OrdersSink {
   void NoteGradient(const PushHeader& header, Values values);
   void OnAnswer(const Delivery& delivery);
   void StartNextJob();
-  void FinishJob(Shard::Job job);
+  void FinishJob(const std::shared_ptr<Shard::Job>& job);
   void NotePublished(Version version);
   void MayRestore();
   void NoteServed(const Call& call, const ServedWeights& weights);
@@ -100,6 +126,8 @@ class SimShard final : private OrdersSink {
 
   // Constant after construction.
   const ShardId id_;
+  const bool saves_state_;  // Whether the run has durability.
+  const std::shared_ptr<Process> process_ = std::make_shared<Process>();
   const bool restores_;
   const bool is_encoded_;  // Whether gradients are encoded; then each is one chunk.
   const absl::Duration update_time_max_;
@@ -111,8 +139,17 @@ class SimShard final : private OrdersSink {
   Chance chance_;
   Chance restore_chance_;  // Separate, so that restoring changes no other draw.
   Shard shard_;
-  std::map<uint64_t, Call> calls_;  // By stream.
-  Version decided_{};               // The last one in the history.
+  std::map<uint64_t, Call> calls_;                  // By stream.
+  std::list<std::shared_ptr<Shard::Job>> running_;  // By age.
+  Version decided_{};                               // The last one in the history.
+
+  SimCheckpoints& disk_;
+  SimSaves saves_;
+  std::optional<Version> last_saved_;  // As ShardState has it.
+
+  /// The life that the first orders of this process named: they were made before it began, so a
+  /// return in them was for an earlier process. Empty before the first orders.
+  std::optional<Life> life_before_;
   SimServerSync sync_;
 };
 

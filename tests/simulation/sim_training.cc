@@ -39,7 +39,8 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
                 world.scenario.run.training.pipeline_depth),
       fragments_(world.scenario.run.worker.fragments(),
                  static_cast<uint64_t>(world.scenario.run.worker.parameters["fragment_delay"])),
-      lanes_(shards.MakeLanes()) {
+      lanes_(shards.MakeLanes()),
+      pushed_(shards.map().shards()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
   if (world.scenario.run.worker.has_free_lanes()) newest_.emplace(world, process, shards, on_end_);
 }
@@ -116,7 +117,7 @@ void SimTraining::AwaitUnit(uint32_t settled) {
     return Settle(settled, [this, settled](const auto&) { AwaitUnit(settled + 1); });
   }
   is_awaiting_unit_ = true;
-  units_.Ask();
+  units_.Ask(core_.newest_life());
   TakeUnit();
 }
 
@@ -132,6 +133,8 @@ void SimTraining::TakeUnit() {
     core_.OnUnit(*unit);
   } else if (const auto* stage = std::get_if<SimUnits::NextStage>(&*result)) {
     EnterStage(*stage);
+  } else if (const auto* returned = std::get_if<SimUnits::Returned>(&*result)) {
+    core_.OnReturned(returned->life);
   } else {
     has_no_more_units_ = true;
     core_.OnNoMoreUnits();
@@ -172,8 +175,8 @@ void SimTraining::Compute(const BatchRanges& batches) {
 absl::Status SimTraining::TakeNewest(uint32_t slot) {
   world_.history.Add(BatchBegun{shards_.identity(), slot, newest_->versions()});
   for (const ShardId shard : shards_.all()) {
-    const std::optional<WeightsHeader> taken =
-        newest_->Take(shard, core_.version(shard, slot), slots_[slot].weights);
+    const std::optional<WeightsHeader> taken = newest_->Take(
+        shard, {core_.life(shard, slot), core_.version(shard, slot)}, slots_[slot].weights);
     if (!taken.has_value()) continue;
     if (absl::Status status = core_.OnWeights(shard, *taken, slot); !status.ok()) return status;
   }
@@ -234,7 +237,7 @@ void SimTraining::Push() {
   const std::vector<ShardId> rest = slots_[turn_].unsent;
   const bool is_first = rest.size() == shards_.all().size();
   if (takes_local_steps() && is_first) core_.OnBatchesBegun(slots_[turn_].batches, turn_);
-  if (core_.wants_unit()) units_.Ask();
+  if (core_.wants_unit()) units_.Ask(core_.newest_life());
   TakeUnit();
   PushGradient(turn_, rest);
   turn_ = (turn_ + 1) % slots_.size();
@@ -255,6 +258,7 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
       const PullRequest request = {.identity = shards_.identity(),
                                    .shard_map = shards_.map().fingerprint(),
                                    .min_version = pull.min_version,
+                                   .min_life = pull.min_life,
                                    .trains = true,
                                    .sequence = core_.sequence(shard),
                                    .slot = slot,
@@ -282,7 +286,9 @@ void SimTraining::PushGradient(uint32_t slot, const std::vector<ShardId>& shards
                     shards_.Part(slots_[slot].weights, shard), std::move(done));
     };
     const auto take = [this, slot, shard](const ShardLane::Answer& answer) {
-      if (!IsRefusal(answer.push->outcome)) slots_[slot].is_refused = false;
+      // A push of an older life may have counted before, and then its position is taken.
+      const bool is_of_older_life = pushed_[Value(shard)].life < answer.push->life;
+      if (!IsRefusal(answer.push->outcome) || is_of_older_life) slots_[slot].is_refused = false;
       return TakeReply(shard, slot, answer);
     };
     Call(shard, slot, begin, take);
@@ -308,10 +314,10 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot, const Gradients::Gr
                                std::optional<bool> pull) {
   PushHeader header;
   header.identity = shards_.identity();
-  header.sequence = core_.sequence(shard);
   header.shard_map = shards_.map().fingerprint();
   header.base = core_.version(shard, slot);
   header.life = core_.life(shard, slot);
+  header.sequence = core_.sequence(shard, header.life);
   header.kind = RowOf(world_.scenario.run.worker.algorithm).pushes;
   header.examples = gradient.examples;
   header.batches = gradient.batches;
@@ -326,20 +332,17 @@ PushHeader SimTraining::Header(ShardId shard, uint32_t slot, const Gradients::Gr
 
 void SimTraining::NotePush(ShardId shard, const PushHeader& header,
                            std::optional<uint32_t> gradient_slot) {
-  const Identity& worker = header.identity;
-  world_.history.Add(PushMade{{shard, worker.worker, worker.incarnation, header.sequence},
-                              gradient_slot,
-                              header.base,
-                              header.batches,
-                              header.examples,
-                              header.slot});
+  pushed_[Value(shard)] = KeyOf(shard, header);
+  world_.history.Add(PushMade{KeyOf(shard, header), gradient_slot, header.base, header.batches,
+                              header.examples, header.slot});
 }
 
 absl::Status SimTraining::TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer) {
-  const Identity& worker = shards_.identity();
-  world_.history.Add(PushAnswered{{shard, worker.worker, worker.incarnation, core_.sequence(shard)},
-                                  *answer.push});
-  const absl::Status status = core_.OnReply(shard, *answer.push, slot);
+  world_.history.Add(PushAnswered{pushed_[Value(shard)], *answer.push});
+  absl::Status status = core_.OnReply(shard, *answer.push, slot);
+  if (status.ok() && answer.repeated.has_value()) {
+    status = core_.OnRepeatedReply(shard, *answer.repeated, slot);
+  }
   if (!status.ok() || !answer.weights.has_value()) return status;
   return TakeWeights(shard, slot, *answer.weights);
 }

@@ -138,6 +138,7 @@ class SimTraining {
   const Fragments fragments_;
   SimLanes lanes_;
   std::optional<SimNewestWeights> newest_;  // With free lanes.
+  std::vector<PushKey> pushed_;             // By shard: the push sent last.
   uint32_t stage_ = 0;
   bool has_no_more_units_ = false;
   uint32_t turn_ = 0;  // The slot whose turn it is.

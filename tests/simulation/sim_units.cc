@@ -19,8 +19,9 @@ SimUnits::SimUnits(CoordinatorCalls& calls, const Identity& identity,
                    std::function<void(const absl::Status&)> on_result)
     : calls_(calls), identity_(identity), progress_(progress), on_result_(std::move(on_result)) {}
 
-void SimUnits::Ask() {
+void SimUnits::Ask(Life life) {
   if (is_asking_ || result_.has_value()) return;
+  life_ = life;
   is_asking_ = true;
   Fetch();
 }
@@ -33,6 +34,7 @@ void SimUnits::Fetch() {
   *request.mutable_progress() = ToWire(progress_);
   request.set_newest_unit(newest_);
   request.set_stage(stage_);
+  request.set_life(Value(life_));
   request.set_wait_ms(kWaitMs);
   calls_.Call<v1::GetWorkReply>(
       Method::kGetWork, request, [this](const absl::StatusOr<v1::GetWorkReply>& reply) {
@@ -46,6 +48,8 @@ void SimUnits::Fetch() {
         } else if (reply->state() == v1::GetWorkReply::STAGE) {
           stage_ = reply->stage();
           result_ = NextStage{stage_, reply->since_stage()};
+        } else if (reply->state() == v1::GetWorkReply::RETURNED) {
+          result_ = Returned{Life{reply->life()}};
         }
         on_result_(absl::OkStatus());
       });

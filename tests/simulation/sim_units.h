@@ -25,9 +25,14 @@ class SimUnits {
     uint32_t since = 0;
   };
 
-  /// The coordinator's answer: a unit, the stage that the run is in, or nothing if there are no
-  /// more units.
-  using Result = std::variant<std::monostate, WorkUnit, NextStage>;
+  /// As UnitFetcher::Returned.
+  struct Returned {
+    Life life{};
+  };
+
+  /// The coordinator's answer: a unit, the stage that the run is in, the life that shards in step
+  /// have begun, or nothing if there are no more units.
+  using Result = std::variant<std::monostate, WorkUnit, NextStage, Returned>;
 
   /// `progress` is the progress that a request reports. `on_result` is called when a result has
   /// come, or with the reason why none will. All arguments must outlive it.
@@ -36,7 +41,7 @@ class SimUnits {
            std::function<void(const absl::Status&)> on_result);
 
   /// Has no effect while a request is under way or its result has not been taken.
-  void Ask();
+  void Ask(Life life);
 
   /// Returns the result of an earlier Ask() once, if it has come.
   std::optional<Result> Take();
@@ -54,6 +59,7 @@ class SimUnits {
   std::optional<Result> result_;
   uint64_t newest_ = 0;
   uint32_t stage_ = 0;
+  Life life_{};
 };
 
 }  // namespace slipstream

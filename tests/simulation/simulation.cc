@@ -32,6 +32,14 @@ bool NobodyDied(const Scenario& scenario, const History& history) {
   return Evidence(history, scenario.shows_gradients()).died.empty();
 }
 
+/// Returns whether mini-batches may be done again with the same result: what workers remember of
+/// the encoding of lost gradients would be in the next ones, and a rule that measures whole tensors
+/// adds up the counting positions in another order.
+bool MayRepeatWork(const Scenario& scenario) {
+  return scenario.run.wire.push_codec == Encoding::kFp32 &&
+         !RowOf(scenario.run.server_optimizer().kind).measures_tensors;
+}
+
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
   // In these runs, the bits do not depend on timing. With aggregators, they depend on which pushes
   // were combined, and so on faults.
@@ -42,6 +50,7 @@ void CompareWithQuietRun(const Scenario& scenario, const History& history, Simul
   const bool has_tree = scenario.run.cluster.tree.fanout > 0;
   const bool applies = is_repeatable && !has_tree && scenario.joins.empty() &&
                        !scenario.may_end_early() && simulated.findings.empty() &&
+                       (scenario.faults.servers.empty() || MayRepeatWork(scenario)) &&
                        NobodyDied(scenario, history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);

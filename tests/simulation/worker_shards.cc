@@ -55,7 +55,9 @@ void WorkerShards::NoteReceived(ShardId shard, const WeightsHeader& header,
                                 const std::vector<float>& whole) const {
   const std::span<const float> weights = Part(whole, shard);
   world_.history.Add(
-      WeightsReceived{shard, header.version, identity_,
+      WeightsReceived{shard,
+                      {header.life, header.version},
+                      identity_,
                       std::make_shared<std::vector<float>>(weights.begin(), weights.end())});
 }
 

@@ -62,6 +62,7 @@ std::string Encoded(const float* values, size_t count, v1::Encoding encoding) {
 }  // namespace
 
 FakeShard::FakeShard(size_t count, uint64_t shard_map) : shard_map_(shard_map), weights_(count) {
+  history_[0] = weights_;
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -111,6 +112,15 @@ void FakeShard::MoveOn() {
 void FakeShard::SetVersion(uint64_t version) {
   MutexLock lock(mutex_);
   version_ = version;
+  published_.NotifyAll();
+}
+
+void FakeShard::ReturnTo(uint64_t version) {
+  MutexLock lock(mutex_);
+  ++life_;
+  version_ = version;
+  weights_ = history_.at(version);
+  last_sequence_ = 0;
   published_.NotifyAll();
 }
 
@@ -176,6 +186,7 @@ grpc::Status FakeShard::Initialize(grpc::ServerContext*,
 v1::WeightsHeader FakeShard::Header() const {
   v1::WeightsHeader header;
   header.set_version(version_);
+  header.set_life(life_);
   if (is_in_step_) header.mutable_stamp()->set_number(version_);
   header.set_count(weights_.size());
   if (work_) *header.mutable_work() = work_(version_);
@@ -205,7 +216,11 @@ grpc::Status FakeShard::Pull(grpc::ServerContext* context, const v1::PullRequest
     MutexLock lock(mutex_);
     pulls_.push_back(*request);
     if (request->shard_map() != shard_map_) return {grpc::FAILED_PRECONDITION, "shard map"};
-    while (version_ < request->min_version() && !is_drained_ && !context->IsCancelled()) {
+    if (request->min_life() > life_) return {grpc::UNAVAILABLE, "RETRY_LATER"};
+    const auto is_there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return version_ >= request->min_version() || life_ > request->min_life() || is_drained_;
+    };
+    while (!is_there() && !context->IsCancelled()) {
       published_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
     }
     *first.mutable_header() = Header();
@@ -247,7 +262,9 @@ grpc::Status FakeShard::Receive(const v1::PushChunk& chunk, Push& push, size_t& 
 
 v1::PushReply FakeShard::Take(Push push) {
   v1::PushReply reply;
-  if (push.header.sequence() <= last_sequence_) {
+  if (push.header.life() < life_) {
+    reply.set_outcome(v1::TOO_STALE);
+  } else if (push.header.sequence() <= last_sequence_) {
     reply.set_outcome(v1::DUPLICATE);
     reply.set_first_outcome(v1::APPLIED);
   } else if (push.header.sequence() > last_sequence_ + 1) {
@@ -261,6 +278,7 @@ v1::PushReply FakeShard::Take(Push push) {
     reply.set_outcome(v1::APPLIED);
   }
   reply.set_version(version_);
+  reply.set_life(life_);
   return reply;
 }
 
@@ -298,13 +316,14 @@ grpc::Status FakeShard::Answer(grpc::ServerContext* context, Push push, Stream* 
     return grpc::Status::CANCELLED;
   }
   const bool breaks = fault == Fault::kBreakWithinWeights || fault == Fault::kMoveOnWithinWeights ||
-                      fault == Fault::kFenceWithinWeights;
+                      fault == Fault::kFenceWithinWeights || fault == Fault::kReturnWithinWeights;
   if (breaks && !weights.empty()) {
     const size_t first = header.chunk_bytes() / sizeof(float);
     reply.set_values(weights.data(), first * sizeof(float));
     stream->Write(reply);
     if (fault == Fault::kMoveOnWithinWeights) MoveOn();
     if (fault == Fault::kFenceWithinWeights) RefuseNext(v1::FENCED);
+    if (fault == Fault::kReturnWithinWeights) ReturnTo(0);
     return {grpc::UNAVAILABLE, "broken"};
   }
   if (weights.empty()) {

@@ -37,6 +37,7 @@ class FakeShard final : public v1::Shard::Service {
     kBreakWithinWeights,
     kMoveOnWithinWeights,  // Breaks too; has a newer version at the retry.
     kFenceWithinWeights,   // Breaks too; answers the retry with FENCED.
+    kReturnWithinWeights,  // Breaks too; has returned to version 0 at the retry.
     kPauseWithinWeights,   // Pauses after the first chunk, until GoOn or cancelled.
   };
 
@@ -61,6 +62,9 @@ class FakeShard final : public v1::Shard::Service {
   /// Sets the work that the weights of each version name for their reader.
   void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
   void SetVersion(uint64_t version);
+
+  /// Goes on from an older version of its own, in a new life.
+  void ReturnTo(uint64_t version);
 
   /// From now on no version comes any more: pulls are answered with what there is.
   void Drain();
@@ -113,6 +117,7 @@ class FakeShard final : public v1::Shard::Service {
   std::atomic<bool> is_in_step_ = false;
   std::map<uint64_t, std::vector<float>> history_ ABSL_GUARDED_BY(mutex_);  // By version.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t life_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Fault> faults_ ABSL_GUARDED_BY(mutex_);
   bool may_go_on_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::PushOutcome> refusal_ ABSL_GUARDED_BY(mutex_);

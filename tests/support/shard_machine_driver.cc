@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "common/protocol/composite_push.h"
+#include "server/core/shard_return.h"
 
 namespace slipstream {
 
@@ -89,6 +90,19 @@ bool ShardMachineDriver::PublishNext() {
   return true;
 }
 
+void ShardMachineDriver::Return(Life life) {
+  const size_t version = Value(saved_.back().decided);
+  core_.Restore(Returned(saved_.back(), life));
+  weights_.resize(version + 1);
+  updates_.resize(version);
+  payloads_.clear();
+  sum_ = 0;
+  folded_.clear();
+  unpublished_.clear();
+  waiting_.clear();
+  pulls_waiting_.clear();
+}
+
 void ShardMachineDriver::PublishAll() {
   while (PublishNext()) {
   }
@@ -109,6 +123,10 @@ std::string ShardMachineDriver::LastFolded() const {
 }
 
 std::optional<ShardAnswer> ShardMachineDriver::Carry(const ShardOutput& output, CallId own) {
+  if (output.saves) {
+    EXPECT_EQ(core_.round().contributions(), 0u) << "a round is not saved";
+    saved_.push_back(core_.state());
+  }
   for (const Fold& fold : output.folds) CarryFold(fold);
   if (output.update.has_value()) CarryUpdate(*output.update);
   std::optional<ShardAnswer> answer;

@@ -89,6 +89,11 @@ class ShardMachineDriver {
     OnPhase(core_.phase());
   }
   void OnWorkEnds() { Carry(core_.OnWorkEnds()); }
+  void OnSaveOrder(const SaveOrder& order) { Carry(core_.OnSaveOrder(order)); }
+
+  /// Ends the process of the shard, and has the shard go on in `life` from the state that was saved
+  /// last. REQUIRES: there is one, and its version was published.
+  void Return(Life life);
 
   /// Publishes the oldest unpublished update. Returns false if there is none.
   bool PublishNext();
@@ -116,6 +121,9 @@ class ShardMachineDriver {
 
   /// Returns the update that is drafted if a push with this header comes now.
   std::optional<Forecast> ForecastOf(const PushHeader& header);
+
+  /// The states that the machine had saved, oldest first.
+  const std::vector<ShardState>& saved() const { return saved_; }
 
   /// The number of pushes whose update was drafted.
   size_t drafts() const { return drafts_; }
@@ -148,6 +156,7 @@ class ShardMachineDriver {
   std::set<CallId> waiting_;
   std::map<CallId, Reader> pulls_waiting_;
   std::map<CallId, Serve> released_;
+  std::vector<ShardState> saved_;
 };
 
 /// Returns a plan of 4 values and very many mini-batches.

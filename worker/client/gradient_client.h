@@ -92,6 +92,12 @@ class GradientClient {
   // Units of work, where the coordinator hands them out.
   virtual void OnUnit(const WorkUnit& unit) = 0;
   virtual void OnNoMoreUnits() = 0;
+
+  /// Notes that the shards, which are in step, have begun `life`, and that rounds come again.
+  virtual void OnReturned(Life life) = 0;
+
+  /// Returns the newest life of a shard that is known.
+  virtual Life newest_life() const = 0;
   virtual void OnSteps(uint64_t steps) = 0;
   virtual bool wants_unit() const = 0;
 

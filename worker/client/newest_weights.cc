@@ -99,7 +99,10 @@ PullRequest NewestWeights::RequestFor(const ShardClient& shard) const {
                          .weights_encoding = shard.options().weights_encoding};
   MutexLock lock(mutex_);
   const std::optional<WeightsHeader>& header = newest_[Value(shard.shard())].header;
-  if (header.has_value()) request.min_version = Next(header->version);
+  if (header.has_value()) {
+    request.min_version = Next(header->version);
+    request.min_life = header->life;
+  }
   return request;
 }
 

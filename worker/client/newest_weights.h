@@ -27,11 +27,11 @@ namespace slipstream {
 /// with the newest weights there are (Rudra-adv*, arXiv 1509.04210).
 ///
 /// Each shard has a lane, with a thread and a connection of its own. The lane asks for a version
-/// newer than its last, and the shard answers once there is one; or in its place the aggregator of
-/// the worker's group, which then has asked the shard for the whole group. The values come into a
-/// buffer that nobody else reads; when they are complete, it is swapped with the buffer that Take
-/// copies from. So Take waits for no transfer, and takes no values of two versions of one shard.
-/// Both buffers together are as large as two models.
+/// newer than its last, or one of a later life, and the shard answers once there is one; or in its
+/// place the aggregator of the worker's group, which then has asked the shard for the whole group.
+/// The values come into a buffer that nobody else reads; when they are complete, it is swapped with
+/// the buffer that Take copies from. So Take waits for no transfer, and takes no values of two
+/// versions of one shard. Both buffers together are as large as two models.
 ///
 /// Not thread-safe: one owner, which calls Take and Rest.
 class NewestWeights {

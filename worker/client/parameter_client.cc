@@ -290,15 +290,11 @@ absl::Status ParameterClient::Fail(const absl::Status& status) {
 
 absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& action) {
   std::vector<ShardId> shards;
-  std::vector<Version> min_versions(group_.map().shards());
-  for (const WorkerCore::ShardPull& pull : action.pulls) {
-    shards.push_back(pull.shard);
-    min_versions[Value(pull.shard)] = pull.min_version;
-  }
+  for (const WorkerCore::ShardPull& pull : action.pulls) shards.push_back(pull.shard);
   return group_.Run(shards, [&](ShardClient& shard) {
-    const Version min_version = min_versions[Value(shard.shard())];
+    const auto pull = std::ranges::find(action.pulls, shard.shard(), &WorkerCore::ShardPull::shard);
     const absl::StatusOr<ShardClient::Pulled> pulled =
-        shard.Pull(PullHeader(shard.shard(), slot, min_version), ArrivalOf(shard, slot));
+        shard.Pull(PullHeader(*pull, slot), ArrivalOf(shard, slot));
     if (!pulled.ok()) return pulled.status();
     MutexLock lock(mutex_);
     has_landed_[Value(shard.shard())] = true;
@@ -317,15 +313,16 @@ absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<Shard
 
 // These run in a lane.
 
-PullRequest ParameterClient::PullHeader(ShardId shard, uint32_t slot, Version min_version) {
+PullRequest ParameterClient::PullHeader(const WorkerCore::ShardPull& pull, uint32_t slot) {
   MutexLock lock(mutex_);
   return {.identity = identity_,
           .shard_map = group_.map().fingerprint(),
-          .min_version = min_version,
+          .min_version = pull.min_version,
+          .min_life = pull.min_life,
           .trains = true,
-          .sequence = core_.sequence(shard),
+          .sequence = core_.sequence(pull.shard, pull.min_life),
           .slot = slot,
-          .clock = core_.ClockOfPull(shard)};
+          .clock = core_.ClockOfPull(pull.shard)};
 }
 
 PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient& gradient,
@@ -339,9 +336,9 @@ PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient&
   header.label = gradient.label;
   header.slot = slot;
   MutexLock lock(mutex_);
-  header.sequence = core_.sequence(shard);
   header.base = core_.version(shard, slot);
   header.life = core_.life(shard, slot);
+  header.sequence = core_.sequence(shard, header.life);
   const WorkerCore::PushTerms terms = core_.TermsOfPush(shard, slot, pull);
   header.pull = terms.pull;
   header.clock = terms.clock;
@@ -402,9 +399,14 @@ absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot, Pu
       if (brings_weights) has_landed_[Value(shard.shard())] = true;
       return absl::OkStatus();
     }
-    brings_weights = (*answer)->weights.has_value();
+    const bool brought_weights = std::exchange(brings_weights, (*answer)->weights.has_value());
     const absl::Status heeded = Heed(shard.shard(), slot, push, **answer, is_first);
     if (!heeded.ok()) return shard.is_stopped() ? absl::CancelledError("stopped") : heeded;
+    // The shard has begun a new life while it sent its weights. A step that waits for the rest of
+    // them ends, and Advance then pulls.
+    WeightsListener* const listener = slots_[slot].listener;
+    const bool are_lost = brought_weights && !brings_weights;
+    if (are_lost && listener != nullptr) listener->OnWeightsRevoked(shard.range());
   }
 }
 
@@ -413,8 +415,8 @@ absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
   MutexLock lock(mutex_);
   // If the shard is asked again after its answer broke off, it answers DUPLICATE; the push was
   // counted the first time.
-  absl::Status status =
-      is_first ? core_.OnReply(shard, answer.push, slot) : CheckRepeated(shard, answer.push);
+  absl::Status status = is_first ? core_.OnReply(shard, answer.push, slot)
+                                 : core_.OnRepeatedReply(shard, answer.push, slot);
   if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
   if (!status.ok()) return status;
   if (push != nullptr && is_first) {
@@ -437,6 +439,16 @@ void ParameterClient::OnUnit(const WorkUnit& unit) {
 void ParameterClient::OnNoMoreUnits() {
   MutexLock lock(mutex_);
   core_.OnNoMoreUnits();
+}
+
+void ParameterClient::OnReturned(Life life) {
+  MutexLock lock(mutex_);
+  core_.OnReturned(life);
+}
+
+Life ParameterClient::newest_life() const {
+  MutexLock lock(mutex_);
+  return core_.newest_life();
 }
 
 void ParameterClient::OnWorkEnds() {

@@ -186,6 +186,8 @@ class ParameterClient final : public GradientClient {
   // Units of work, for policies without rounds.
   void OnUnit(const WorkUnit& unit) override;
   void OnNoMoreUnits() override;
+  void OnReturned(Life life) override;
+  Life newest_life() const override;
   void OnWorkEnds() override;
   void OnSteps(uint64_t steps) override;
   bool wants_unit() const override;
@@ -267,7 +269,7 @@ class ParameterClient final : public GradientClient {
 
   /// The header of a pull. Its sequence includes the pushes of other slots that the shard has
   /// answered.
-  PullRequest PullHeader(ShardId shard, uint32_t slot, Version min_version);
+  PullRequest PullHeader(const WorkerCore::ShardPull& pull, uint32_t slot);
 
   /// The header of the slot's next push. `pull`: whether its answer brings weights; by default it
   /// does if there may be more to compute from them.

@@ -91,9 +91,16 @@ absl::Status Retries::Persist(absl::FunctionRef<absl::Status()> call) {
   for (;;) {
     Begin();
     const absl::Status status = call();
+    if (status.ok()) OnReached();
     if (status.ok() || !IsTransient(status)) return status;
     if (absl::Status over = Await(status); !over.ok()) return over;
   }
+}
+
+void Retries::OnReached() {
+  if (!schedule_.has_value()) return;
+  schedule_.reset();
+  LogInfo("answers again", {{"peer", peer_}});
 }
 
 absl::Status Retries::Await(const absl::Status& failure) {

@@ -76,8 +76,8 @@ bool IsTransient(const absl::Status& status);
 /// Not thread-safe: one owner.
 class Retries {
  public:
-  /// `peer` is for messages to people, "shard at host:port", and `channel` leads to it. Everything
-  /// that is borrowed must outlive this object.
+  /// `peer` is for messages to people, "shard 1 at host:port", and `channel` leads to it.
+  /// Everything that is borrowed must outlive this object.
   Retries(std::string_view peer, grpc::Channel& channel, const RetryOptions& options, uint64_t seed,
           const Sleeper& sleeper);
 
@@ -90,9 +90,9 @@ class Retries {
   /// Notes that a try begins.
   void Begin() { begin_ = options_.now(); }
 
-  /// Notes that the try has reached the peer and only had to wait there: the peer is not
+  /// Notes that the try has reached the peer, though it may have had to wait there: the peer is not
   /// unreachable.
-  void OnReached() { schedule_.reset(); }
+  void OnReached();
 
   /// Waits before the next try. Not OK if no try may follow: CANCELLED if the program stops, or, if
   /// the peer has failed for too long, RESOURCE_EXHAUSTED for an overloaded peer and UNAVAILABLE

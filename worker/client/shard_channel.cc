@@ -62,8 +62,9 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   if (!local.ok()) {
     const std::string reason(local.status().message());
     if (options_.transport != Transport::kAuto) {
-      const bool may_pass =
-          absl::IsUnavailable(local.status()) || absl::IsResourceExhausted(local.status());
+      // A server may have ended after it named its socket.
+      const bool may_pass = was_local_ || absl::IsUnavailable(local.status()) ||
+                            absl::IsResourceExhausted(local.status());
       if (may_pass) return absl::UnavailableError("local socket: " + reason);
       return absl::InvalidArgumentError(fmt::format(
           "wire.transport is {}, and the shard at {} cannot be reached so: {}; use auto or tcp",
@@ -73,6 +74,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   }
   std::string told = TextOf(line);
   if (told != std::exchange(told_, told)) Log(spdlog::level::info, line);
+  was_local_ |= local.ok();
   return local.ok() ? local : tcp_;
 }
 

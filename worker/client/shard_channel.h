@@ -55,7 +55,7 @@ class ShardChannel {
 
   /// Returns the channel for the next call; it stays the same as long as calls succeed. Agrees on a
   /// path first if there is none. UNAVAILABLE while the shard cannot be asked; INVALID_ARGUMENT if
-  /// the configuration demands a path that does not exist.
+  /// the configuration demands a path that has never existed.
   absl::StatusOr<std::shared_ptr<grpc::Channel>> Get();
 
   /// Starts a call over that channel.
@@ -89,6 +89,7 @@ class ShardChannel {
   CancelSwitch& cancel_;
   std::shared_ptr<grpc::Channel> agreed_;  // Null until a path is agreed on.
   std::string told_;                       // The text last logged about the path.
+  bool was_local_ = false;                 // A local socket of the shard was there once.
 };
 
 }  // namespace slipstream

@@ -39,7 +39,7 @@ ShardOptions ShardOptions::For(const RunSpec& settings, const ShardMap& map) {
 ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleeper,
                          CancelSwitch& cancel)
     : place_(std::move(place)),
-      name_("shard at " + place_.address),
+      name_(fmt::format("shard {} at {}", Value(place_.shard), place_.address)),
       options_(options),
       sleeper_([&cancel, pause = std::move(sleeper)](absl::Duration wait) {
         return !cancel.thrown() && pause(wait) && !cancel.thrown();

@@ -81,6 +81,9 @@ class ShardClient {
 
   ShardId shard() const { return place_.shard; }
   const std::string& address() const { return place_.address; }
+
+  /// Returns "shard 1 at host:port", for messages to people.
+  const std::string& name() const { return name_; }
   ParameterRange range() const { return place_.range; }
 
   // For ShardExchange:

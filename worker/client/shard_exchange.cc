@@ -23,7 +23,6 @@ ShardExchange::ShardExchange(ShardClient& shard, const ShardPush& push, WeightsA
       push_(push),
       weights_(std::move(weights)),
       retries_(shard.NewRetries()),
-      overload_end_(shard.options().retry.now() + shard.options().overload_timeout),
       stream_(&shard.stream()) {
   push_.header.count = push_.values.size();
   push_.header.chunk_bytes = static_cast<uint32_t>(shard.options().chunk_bytes);
@@ -66,6 +65,7 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
 absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
   stream_->Close();  // The next try starts on a new stream.
   weights_begin_.reset();
+  overload_end_.reset();
   times_.end = absl::Now();
   if (is_for_aggregator() && !is_given_up() && !shard_.is_stopped()) {
     shard_.aggregator()->OnFailure(failure);
@@ -77,9 +77,10 @@ absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
 
 absl::Status ShardExchange::AwaitMemory(const PushReply& reply) {
   NoteEnd();
-  if (shard_.options().retry.now() > overload_end_) {
-    return absl::UnavailableError(fmt::format("shard at {} has been overloaded for {}",
-                                              shard_.address(),
+  const absl::Time now = shard_.options().retry.now();
+  if (!overload_end_.has_value()) overload_end_ = now + shard_.options().overload_timeout;
+  if (now > *overload_end_) {
+    return absl::UnavailableError(fmt::format("{} has been overloaded for {}", shard_.name(),
                                               DurationText(shard_.options().overload_timeout)));
   }
   return retries_.AwaitFor(absl::Milliseconds(std::max(1u, reply.retry_after_ms)));
@@ -108,6 +109,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   if (answer.ok() && is_for_aggregator() && !IsRefusal(answer->push.outcome)) {
     shard_.aggregator()->OnAnswer();
   }
+  if (answer.ok() && !is_for_aggregator()) retries_.OnReached();
   if (answer.ok() && push_.encoder != nullptr) {
     push_.encoder->OnOutcome(answer->push, push_.feed == nullptr ? 1 : push_.feed->seal().clip);
   }

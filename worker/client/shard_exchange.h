@@ -120,7 +120,10 @@ class ShardExchange {
   ShardPush push_;
   WeightsArrival weights_;
   Retries retries_;
-  const absl::Time overload_end_;  // By the clock of the retry options.
+
+  /// When a shard that has answered RETRY_LATER ever since is given up, by the clock of the retry
+  /// options. Empty if its last answer was another one.
+  std::optional<absl::Time> overload_end_;
   LaneTimes times_;
   ExchangeStream* stream_;                      // The present try's.
   bool is_for_shard_ = false;                   // The aggregator has not taken this push.

@@ -199,14 +199,18 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
     was_over = *is_over;
   }
   State state = {.stamp = parts.headers.front().stamp, .label = parts.headers.front().label};
-  for (const WeightsHeader& header : parts.headers) state.versions.push_back(header.version);
+  held_.clear();
+  for (const WeightsHeader& header : parts.headers) {
+    state.versions.push_back(header.version);
+    held_.push_back(Of(header));
+  }
   state.examples = std::ranges::min(parts.headers, {}, &WeightsHeader::examples).examples;
-  held_ = state.versions;
+  const uint64_t held_version = Value(state.versions.front());
   const uint64_t newest = Value(parts.newest.front());
-  state.lag = newest - std::min(newest, Value(held_.front()));
+  state.lag = newest - std::min(newest, held_version);
   {
     MutexLock lock(mutex_);
-    report_.set_held_version(Value(held_.front()));
+    report_.set_held_version(held_version);
     report_.set_label(state.label);
     report_.set_newest_version(newest);
     report_.set_taken(report_.taken() + 1);
@@ -224,31 +228,37 @@ absl::StatusOr<std::optional<Subscription::State>> Subscription::Next(std::span<
 /// Tells the lanes of the other shards which state shard 0 answers with.
 class Subscription::Turn {
  public:
-  /// `stamp`: null if the others have nothing to pull.
-  void Set(const std::optional<Stamp>* stamp) {
+  /// `first`: the header of shard 0's weights; nothing if the others have nothing to pull.
+  void Set(const std::optional<WeightsHeader>& first) {
     MutexLock lock(mutex_);
     if (is_set_) return;
     is_set_ = true;
-    has_news_ = stamp != nullptr;
-    if (has_news_) stamp_ = *stamp;
+    first_ = first;
     is_set_now_.NotifyAll();
   }
 
-  /// Waits until it is known. Returns whether there is something to pull.
-  bool Await(std::optional<Stamp>& stamp) {
+  /// Waits until it is known.
+  std::optional<WeightsHeader> Await() {
     MutexLock lock(mutex_);
     while (!is_set_) is_set_now_.Wait(mutex_);
-    stamp = stamp_;
-    return has_news_;
+    return first_;
   }
 
  private:
   Mutex mutex_;
   CondVar is_set_now_;
   bool is_set_ ABSL_GUARDED_BY(mutex_) = false;
-  bool has_news_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<Stamp> stamp_ ABSL_GUARDED_BY(mutex_);
+  std::optional<WeightsHeader> first_ ABSL_GUARDED_BY(mutex_);
 };
+
+namespace {
+
+/// Returns whether weights are those of a round, as shards have them that are in step.
+bool IsOfRound(const WeightsHeader& header) {
+  return header.stamp.has_value() && header.stamp->publisher == Incarnation{};
+}
+
+}  // namespace
 
 absl::Status Subscription::Take(const Memory& memory, Parts& parts) {
   parts.headers.assign(map_.shards(), {});
@@ -260,35 +270,53 @@ absl::Status Subscription::Take(const Memory& memory, Parts& parts) {
   Mutex mutex;
   const absl::Status status = shards_->Run(shards_->all(), [&](ShardClient& shard) {
     const bool is_first = shard.shard() == ShardId{0};
-    std::optional<Stamp> exact;
-    if (!is_first && !turn.Await(exact)) return absl::OkStatus();
-    const absl::Status pulled = Pull(shard, exact, memory, turn, mutex, parts);
-    if (is_first) turn.Set(nullptr);  // If no header with news has come, the others have no work.
+    std::optional<WeightsHeader> first;
+    if (!is_first && !(first = turn.Await()).has_value()) return absl::OkStatus();
+    const absl::Status pulled =
+        Pull(shard, first.has_value() ? &*first : nullptr, memory, turn, mutex, parts);
+    // If no header with news has come, the others have no work.
+    if (is_first) turn.Set(std::nullopt);
     return pulled;
   });
   const WeightsHeader& first = parts.headers.front();
   if (!first.stamp.has_value() || !IsNews(first)) return status;
   // A call of shard 0 that was repeated may have brought a newer state than the others were asked
   // for.
-  parts.has_lagged |= std::ranges::any_of(
-      parts.headers, [&first](const WeightsHeader& header) { return header.stamp != first.stamp; });
+  parts.has_lagged |= std::ranges::any_of(parts.headers, [&first](const WeightsHeader& header) {
+    // Rounds have the same numbers again in a later life.
+    return header.stamp != first.stamp || (IsOfRound(first) && header.life != first.life);
+  });
   return status;
 }
 
-absl::Status Subscription::Pull(ShardClient& shard, const std::optional<Stamp>& exact,
+PullRequest Subscription::RequestFor(ShardId shard, const WeightsHeader* first,
+                                     const Memory& memory) const {
+  PullRequest request = {.shard_map = map_.fingerprint(), .wants_seal = true};
+  const auto [held_life, held_version] = held_.empty() ? Held() : held_[Value(shard)];
+  request.min_life = held_life;
+  if (first == nullptr) {
+    request.min_version = held_.empty() ? first_ : slipstream::Next(held_version);
+    if (options_.lag_max.has_value()) request.reader = instance_;
+  } else {
+    request.exact = first->stamp;
+    if (!held_.empty() && !first->stamp.has_value()) request.min_version = held_version;
+    // Shards that are in step begin their lives together.
+    if (IsOfRound(*first)) request.min_life = std::max(held_life, first->life);
+  }
+  if (!memory.held.empty() && request.min_life == held_life) request.held = held_version;
+  return request;
+}
+
+absl::Status Subscription::Pull(ShardClient& shard, const WeightsHeader* first,
                                 const Memory& memory, Turn& turn, Mutex& mutex, Parts& parts) {
   const size_t number = Value(shard.shard());
-  PullRequest request = {.shard_map = map_.fingerprint(), .exact = exact, .wants_seal = true};
-  if (number == 0) request.min_version = held_.empty() ? first_ : slipstream::Next(held_[0]);
-  if (number > 0 && !held_.empty() && !exact.has_value()) request.min_version = held_[number];
-  if (number == 0 && options_.lag_max.has_value()) request.reader = instance_;
+  const PullRequest request = RequestFor(shard.shard(), first, memory);
   WeightsArrival arrival = shard.ArrivalOf(memory.weights, nullptr);
-  if (!memory.held.empty()) {
-    request.held = held_[number];
+  if (request.held.has_value()) {
     arrival.ApplyChangesTo(memory.held.subspan(shard.range().begin, shard.range().size()));
   }
   const auto on_header = [&](const WeightsHeader& header) {
-    if (number == 0 && IsNews(header)) turn.Set(&header.stamp);
+    if (number == 0 && IsNews(header)) turn.Set(header);
   };
   const absl::StatusOr<ShardClient::Pulled> pulled =
       shard.Pull(request, std::move(arrival), on_header);

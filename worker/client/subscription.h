@@ -110,9 +110,15 @@ class Subscription {
 
   absl::Status Await(v1::FollowReply& reply);
 
-  /// Returns whether the weights of shard 0 are newer than those that were returned last.
+  /// The weights of one shard, by their version.
+  using Held = std::pair<Life, Version>;
+
+  static Held Of(const WeightsHeader& header) { return {header.life, header.version}; }
+
+  /// Returns whether the weights of shard 0 are newer than those that were returned last. Those of
+  /// a later life are, whatever their version.
   bool IsNews(const WeightsHeader& first) const {
-    return held_.empty() ? first.version >= first_ : first.version > held_.front();
+    return held_.empty() ? first.version >= first_ : Of(first) > held_.front();
   }
   class Turn;
 
@@ -123,8 +129,14 @@ class Subscription {
   };
 
   absl::Status Take(const Memory& memory, Parts& parts);
-  absl::Status Pull(ShardClient& shard, const std::optional<Stamp>& exact, const Memory& memory,
+
+  /// `first`: the header of shard 0's weights, of which the others' parts are pulled; null for
+  /// shard 0.
+  absl::Status Pull(ShardClient& shard, const WeightsHeader* first, const Memory& memory,
                     Turn& turn, Mutex& mutex, Parts& parts);
+
+  /// Returns the request for the shard's part of the state that `first` names.
+  PullRequest RequestFor(ShardId shard, const WeightsHeader* first, const Memory& memory) const;
   absl::Status CheckTensors(const ShardClient& shard, const WeightsSeal& seal,
                             std::span<const float> weights) const;
 
@@ -169,7 +181,7 @@ class Subscription {
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   absl::Time began_;
-  std::vector<Version> held_;  // By shard; empty before the first state.
+  std::vector<Held> held_;  // By shard; empty before the first state.
 
   /// The next pull is not made earlier if shards are on other machines.
   absl::Time next_pull_;

@@ -13,7 +13,10 @@ namespace slipstream {
 WorkerCore::WorkerCore(const Options& options)
     : options_(options),
       stage_{.in_step = options.in_step, .releases_unused = options.releases_unused},
+      lives_(options.shards),
       sequences_(options.shards, Sequence{1}),
+      shown_(options.shards),
+      former_(options.shards, {Life{}, Sequence{1}}),
       slots_(options.depth, Slot(options.shards)),
       is_at_work_(options.shards, false),
       is_spent_(options.depth, false),
@@ -38,6 +41,13 @@ void WorkerCore::EnterStage(const Stage& stage) {
   if (stage_.in_step) begun_.clear();
   PS_CHECK(begun_.empty());
   PS_CHECK(options_.depth == 1 || !stage.in_step);
+  if (stage_.in_step && !stage.in_step) {
+    // From now on each shard has lives of its own.
+    for (uint32_t i = 0; i < lives_.size(); ++i) {
+      sequences_[i] = sequence(ShardId{i}, shown_[i]);
+      lives_[i] = shown_[i];
+    }
+  }
   stage_ = stage;
   is_stage_over_ = false;
   is_left_out_ = false;
@@ -75,10 +85,48 @@ uint64_t WorkerCore::PushesOfFetch(uint32_t slot) const {
   return std::ranges::all_of(slots_[slot], &Held::is_held) ? 1 : pushes_of_fetch_ + 1;
 }
 
-Version WorkerCore::NewestOf(const Slot& slot) {
+Sequence WorkerCore::sequence(ShardId shard, Life life) const {
+  if (life == lives_.at(Value(shard))) return sequences_[Value(shard)];
+  const auto& [former, sequence] = former_[Value(shard)];
+  return life == former ? sequence : Sequence{1};
+}
+
+void WorkerCore::MeetLife(ShardId shard, Life life) {
+  shown_[Value(shard)] = std::max(shown_[Value(shard)], life);
+  if (life <= lives_[Value(shard)]) return;
+  if (!stage_.in_step) return BeginLife(shard, life);
+  for (uint32_t i = 0; i < lives_.size(); ++i) {
+    if (lives_[i] < life) BeginLife(ShardId{i}, life);
+  }
+}
+
+void WorkerCore::BeginLife(ShardId shard, Life life) {
+  former_[Value(shard)] = {lives_[Value(shard)], sequences_[Value(shard)]};
+  lives_[Value(shard)] = life;
+  sequences_[Value(shard)] = Sequence{1};
+  if (Value(shard) > 0) return;
+  // The batches belong to a round of the life that is over. They are named again.
+  work_.reset();
+  is_left_out_ = false;
+}
+
+void WorkerCore::EndLife(Held& shard, Life next) {
+  shard.is_held = false;
+  shard.life = next;
+  shard.version = Version{};
+}
+
+bool WorkerCore::Has(ShardId shard, const Slot& slot) const {
+  const Held& held = slot[Value(shard)];
+  // Without rounds, the shard itself refuses pushes of an earlier life: the slot may be computing
+  // from these weights, and its push is to be answered like any other.
+  return held.is_held && (!stage_.in_step || held.life == lives_[Value(shard)]);
+}
+
+Version WorkerCore::NewestOf(const Slot& slot) const {
   Version newest{};
-  for (const Held& shard : slot) {
-    if (shard.is_held) newest = std::max(newest, shard.version);
+  for (uint32_t i = 0; i < slot.size(); ++i) {
+    if (Has(ShardId{i}, slot)) newest = std::max(newest, slot[i].version);
   }
   return newest;
 }
@@ -87,8 +135,8 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
   const Version newest = NewestOf(slot);
   PullShards missing;
   for (uint32_t i = 0; i < slot.size(); ++i) {
-    if (slot[i].is_held || slot[i].is_kept) continue;
-    missing.pulls.push_back({ShardId{i}, stage_.in_step ? newest : Version{}});
+    if (Has(ShardId{i}, slot) || slot[i].is_kept) continue;
+    missing.pulls.push_back(PullOf(ShardId{i}, stage_.in_step ? newest : Version{}));
   }
   // Shard 0 names a mini-batch of its open round to each puller. It is asked last, so that it names
   // one of the newest round. If it named one of an older round, the worker would excuse itself from
@@ -123,23 +171,26 @@ std::optional<WorkerCore::Action> WorkerCore::ReleaseAndRest(const Slot& slot) c
 WorkerCore::PullShards WorkerCore::PullsOfPush(uint32_t slot) const {
   PullShards all;
   if (stage_.in_step) return all;
-  for (uint32_t i = 0; i < slots_.at(slot).size(); ++i) all.pulls.push_back({ShardId{i}, {}});
+  for (uint32_t i = 0; i < slots_.at(slot).size(); ++i) {
+    all.pulls.push_back(PullOf(ShardId{i}, Version{}));
+  }
   return all;
 }
 
 std::optional<WorkerCore::Action> WorkerCore::ExcuseWhereBehind(bool may_be_last) const {
-  const Version newest = NewestOf(slots_.front());
-  const auto is_behind = [&](const Held& shard) {
-    return shard.is_held && shard.version < newest && !(may_be_last && shard.goes_no_further);
+  const Slot& held = slots_.front();
+  const Version newest = NewestOf(held);
+  const auto is_behind = [&](uint32_t i) {
+    const bool may_stay = may_be_last && held[i].goes_no_further;
+    return Has(ShardId{i}, held) && held[i].version < newest && !may_stay;
   };
   Version oldest = newest;
-  for (const Held& shard : slots_.front()) {
-    if (is_behind(shard)) oldest = std::min(oldest, shard.version);
+  for (uint32_t i = 0; i < held.size(); ++i) {
+    if (is_behind(i)) oldest = std::min(oldest, held[i].version);
   }
   ExcuseShards behind;
-  for (uint32_t i = 0; i < slots_.front().size(); ++i) {
-    const Held& shard = slots_.front()[i];
-    if (is_behind(shard) && shard.version == oldest) behind.shards.push_back(ShardId{i});
+  for (uint32_t i = 0; i < held.size(); ++i) {
+    if (is_behind(i) && held[i].version == oldest) behind.shards.push_back(ShardId{i});
   }
   if (behind.shards.empty()) return std::nullopt;
   return behind;
@@ -155,7 +206,7 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   // shard. Shard 0 comes after the others, as it may be the last to which others push (Fragments).
   const Slot& held = slots_.front();
   if (const std::optional<Action> pull = PullWhatIsMissing(held)) {
-    const bool is_of_first = pull == Action(PullShards{{{ShardId{0}, NewestOf(held)}}});
+    const bool is_of_first = pull == Action(PullShards{{PullOf(ShardId{0}, NewestOf(held))}});
     const std::optional<Action> excuse = is_of_first ? ExcuseWhereBehind(true) : std::nullopt;
     return excuse.has_value() ? *excuse : *pull;
   }
@@ -231,11 +282,17 @@ void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
 }
 
 absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {
+  MeetLife(shard, reply.life);
   Sequence& sequence = sequences_.at(Value(shard));
   const PushVerdict verdict = Judge(reply.outcome);
   switch (verdict) {
     case PushVerdict::kTaken:
-      sequence = slipstream::Next(sequence);
+      // A later life may have shown itself while the answer was on its way.
+      if (reply.life == lives_[Value(shard)]) {
+        sequence = slipstream::Next(sequence);
+      } else if (reply.life == former_[Value(shard)].first) {
+        former_[Value(shard)].second = slipstream::Next(former_[Value(shard)].second);
+      }
       push_counts_ = !begun_.empty();
       break;
     case PushVerdict::kPullAgain:
@@ -249,6 +306,8 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   }
   Held& held = slots_.at(slot)[Value(shard)];
   held.is_held = false;
+  held.answered_in = reply.life;
+  if (held.life < reply.life) EndLife(held, reply.life);
   if (!options_.keeps_weights) {
     held.is_kept = goes_on() && !waits_ && verdict == PushVerdict::kTaken;
   }
@@ -256,6 +315,15 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   Answers& answers = answers_[slot];
   answers.counts |= !held.was_dropped && verdict == PushVerdict::kTaken;
   answers.is_dropped |= held.was_dropped;
+  return absl::OkStatus();
+}
+
+absl::Status WorkerCore::OnRepeatedReply(ShardId shard, const PushReply& reply, uint32_t slot) {
+  Held& held = slots_.at(slot).at(Value(shard));
+  if (reply.life <= held.answered_in) return CheckRepeated(shard, reply);
+  // The push has counted, and is lost with the end of the life, like all that others pushed then.
+  MeetLife(shard, reply.life);
+  EndLife(held, reply.life);
   return absl::OkStatus();
 }
 
@@ -267,6 +335,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
                               std::to_string(Value(held.version)) + " to " +
                               std::to_string(Value(header.version)));
   }
+  MeetLife(shard, header.life);
   is_stage_over_ |= stage_.in_step && header.stage > stage_.number;
   if (stage_.in_step && Value(shard) == 0) {
     if (!header.work && !is_stage_over_)
@@ -274,7 +343,8 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
     work_ = header.work;
     is_left_out_ = false;
   }
-  held.goes_no_further = held.was_dropped && header.version == held.version;
+  held.goes_no_further =
+      held.was_dropped && header.version == held.version && header.life == held.life;
   held.life = header.life;
   held.version = header.version;
   held.stage = header.stage;
@@ -292,6 +362,7 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   const uint64_t batches = CountOf(begun_.front().batches);
   begun_.erase(begun_.begin());
   if (stage_.in_step) {
+    if (!work_.has_value()) return;  // The round has ended with a life of shard 0.
     work_->kind = RoundWork::Kind::kExcused;
     is_left_out_ = true;
     return;

@@ -29,9 +29,14 @@ namespace slipstream {
 /// turns: while the push of one is in flight, the next computes. The shell serves the slots round
 /// robin, and each call names its slot; with depth 1 there is only slot 0.
 ///
-/// - a shard's sequence goes up by one with each push that uses it up, and never otherwise; the
-///   pushes of all slots to a shard share its sequence, so they are sent, and answered, one after
-///   another
+/// A shard that goes on from an older state begins a new life. It refuses pushes that were computed
+/// from weights of an earlier life, so the worker pulls from it anew. Where shards are in step,
+/// they begin a new life together: once one of them shows it, the weights of all others are
+/// useless, too.
+///
+/// - a shard's sequence begins at 1 in each of its lives, and then goes up by one with each push
+///   that uses it up, and never otherwise; the pushes of all slots to a shard share its sequence,
+///   so they are sent, and answered, one after another
 /// - with rounds, batches are named only while all shards are held at one version, and a worker
 ///   that joins does every batch that shard 0 names for it
 /// - no batch is named for two slots, and batches are done in the order in which they were begun
@@ -70,9 +75,11 @@ class WorkerCore {
     bool releases_unused = false;
   };
 
+  /// The pull belongs to min_life: so do min_version and the sequence of the shard.
   struct ShardPull {
     ShardId shard{};
     Version min_version{};
+    Life min_life{};
     friend bool operator==(const ShardPull&, const ShardPull&) = default;
   };
 
@@ -166,8 +173,15 @@ class WorkerCore {
   /// kSendAgain.
   absl::Status OnReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
+  /// Notes the answer to a push that has its final answer already: the shard was asked again
+  /// because the weights of that answer broke off. If the shard has begun a new life since then, no
+  /// weights are held of it any more, and Next() says to pull them. Fails if the answer does not
+  /// fit the first one.
+  absl::Status OnRepeatedReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
+
   /// Notes that `shard` sends weights, which replace those held of it, or those that the worker
-  /// goes on from. Fails if the shard's version went back, or if it is to name work and names none.
+  /// goes on from. Fails if the shard's version went back within a life, or if it is to name work
+  /// and names none.
   absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
   /// Notes that every shard has answered the push of the batches that the slot began. REQUIRES:
@@ -191,6 +205,12 @@ class WorkerCore {
   }
   void OnNoMoreUnits() { units_.Close(); }
 
+  /// Notes that the shards, which are in step, have begun this life. The slots pull again.
+  void OnReturned(Life life) { MeetLife(ShardId{0}, life); }
+
+  /// Returns the newest life of a shard that is known.
+  Life newest_life() const { return *std::ranges::max_element(lives_); }
+
   /// Notes that the next pushes without rounds stand for this many mini-batches; below 1 and above
   /// options.quantum the bound counts. Next() names those anew that it has named and that are not
   /// begun.
@@ -209,10 +229,14 @@ class WorkerCore {
   /// The number of pushes that counted at some shards and were dropped at others.
   uint64_t split_pushes() const { return split_pushes_; }
 
-  /// The sequence of the next push to `shard`.
+  /// The sequence of the next push to `shard`, in the newest life of the shard that is known.
   Sequence sequence(ShardId shard) const { return sequences_.at(Value(shard)); }
 
-  /// The version, and the life, of the weights held or last held.
+  /// Does the same for `life`, which is the newest or an earlier one: a push whose base is of that
+  /// life belongs to it.
+  Sequence sequence(ShardId shard, Life life) const;
+
+  /// The version, and the life, of the weights held or last held. Version 0 if that life is over.
   Version version(ShardId shard, uint32_t slot = 0) const {
     return slots_.at(slot).at(Value(shard)).version;
   }
@@ -260,6 +284,7 @@ class WorkerCore {
   struct Held {
     Life life{};
     Version version{};
+    Life answered_in{};        // The life in which the shard answered the last push.
     uint32_t stage = 0;        // The shard's when it sent the weights.
     bool is_held = false;      // The weights of `version` have arrived, and no push has used them.
     bool is_kept = false;      // The worker goes on from weights of its own that began with these.
@@ -296,8 +321,24 @@ class WorkerCore {
   /// The number of pushes begun since the last fetch of weights, including the slot's next one.
   uint64_t PushesOfFetch(uint32_t slot) const;
 
-  /// The newest version held of any shard.
-  static Version NewestOf(const Slot& slot);
+  /// Notes that the shard has shown this life. If it was not known yet, sequences begin anew in it:
+  /// those of all shards if they are in step.
+  void MeetLife(ShardId shard, Life life);
+  void BeginLife(ShardId shard, Life life);
+
+  /// Lets go of weights of the shard whose life is over.
+  static void EndLife(Held& shard, Life next);
+
+  /// Whether weights of a shard are held that may be used.
+  bool Has(ShardId shard, const Slot& slot) const;
+
+  /// Returns the pull of a shard of which no weights are held.
+  ShardPull PullOf(ShardId shard, Version min_version) const {
+    return {shard, min_version, lives_[Value(shard)]};
+  }
+
+  /// The newest version held of any shard in its newest life. With rounds alone.
+  Version NewestOf(const Slot& slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
 
@@ -319,7 +360,13 @@ class WorkerCore {
   /// Set once a shard has answered from a later stage: this one has no more rounds.
   bool is_stage_over_ = false;
 
-  std::vector<Sequence> sequences_;  // By shard.
+  std::vector<Life> lives_;          // By shard: the newest life that is known.
+  std::vector<Sequence> sequences_;  // By shard: of that life.
+
+  // By shard: the newest life that the shard itself has shown, where shards are in step and a life
+  // of one is one of all; and the life that was the newest before, with its sequence.
+  std::vector<Life> shown_;
+  std::vector<std::pair<Life, Sequence>> former_;
   std::vector<Slot> slots_;
 
   /// The number of this worker's pushes that are answered or were skipped. Where others went on

@@ -76,6 +76,8 @@ class AllReduceClient final : public GradientClient {
   absl::Status EnterStage(const WorkerCore::Stage& stage) override;
   void OnUnit(const WorkUnit&) override {}
   void OnNoMoreUnits() override {}
+  void OnReturned(Life) override {}
+  Life newest_life() const override { return {}; }
   void OnSteps(uint64_t) override {}
   bool wants_unit() const override { return false; }
 

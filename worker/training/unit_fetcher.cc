@@ -35,9 +35,10 @@ UnitFetcher::~UnitFetcher() {
   thread_.join();
 }
 
-void UnitFetcher::Ask() {
+void UnitFetcher::Ask(Life life) {
   MutexLock lock(mutex_);
   if (is_asked_ || result_) return;
+  life_ = life;
   is_asked_ = true;
   changed_.NotifyAll();
 }
@@ -56,12 +57,14 @@ UnitFetcher::Result UnitFetcher::Await() {
 
 void UnitFetcher::Run() {
   for (;;) {
+    Life life{};
     {
       MutexLock lock(mutex_);
       while (!is_closing_ && !is_asked_) changed_.Wait(mutex_);
       if (is_closing_) return;
+      life = life_;
     }
-    Result result = Fetch();
+    Result result = Fetch(life);
     MutexLock lock(mutex_);
     result_ = std::move(result);
     is_asked_ = false;
@@ -74,17 +77,21 @@ bool UnitFetcher::IsClosing() {
   return is_closing_;
 }
 
-UnitFetcher::Result UnitFetcher::Fetch() {
+UnitFetcher::Result UnitFetcher::Fetch(Life life) {
   while (!interruption_.interrupted() && !IsClosing()) {
     v1::GetWorkRequest request;
     *request.mutable_identity() = ToWire(identity_);
     *request.mutable_progress() = ToWire(figures_.Read(absl::Now()).progress);
     request.set_newest_unit(newest_unit_);
     request.set_stage(stage_);
+    request.set_life(Value(life));
     request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)));
     const absl::StatusOr<v1::GetWorkReply> reply = stream_.Ask(request, kWait);
     if (!reply.ok()) return reply.status();
     if (reply->state() == v1::GetWorkReply::FINISHED) return NoMoreUnits{};
+    if (reply->state() == v1::GetWorkReply::RETURNED && reply->life() > Value(life)) {
+      return Returned{Life{reply->life()}};
+    }
     if (reply->state() == v1::GetWorkReply::STAGE && reply->stage() > stage_) {
       return TakeStage(*reply);
     }

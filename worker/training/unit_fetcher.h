@@ -33,9 +33,14 @@ class UnitFetcher {
     PolicyKind policy = PolicyKind::kSoftsync;
   };
 
+  /// The shards, which are in step, have begun this life: rounds that were done come again.
+  struct Returned {
+    Life life{};
+  };
+
   /// No more units will come.
   struct NoMoreUnits {};
-  using Result = absl::StatusOr<std::variant<WorkUnit, NextStage, NoMoreUnits>>;
+  using Result = absl::StatusOr<std::variant<WorkUnit, NextStage, Returned, NoMoreUnits>>;
 
   /// All arguments must outlive the fetcher.
   UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
@@ -45,8 +50,8 @@ class UnitFetcher {
   UnitFetcher& operator=(const UnitFetcher&) = delete;
 
   /// Asks for one unit, or for the next stage of the run, unless one was asked for already or is
-  /// waiting to be taken.
-  void Ask();
+  /// waiting to be taken. `life` is the newest life of a shard that the worker knows.
+  void Ask(Life life);
 
   /// Returns a result that has arrived, once; nothing if none has arrived or none was asked for.
   std::optional<Result> Take();
@@ -57,7 +62,7 @@ class UnitFetcher {
  private:
   void Run();
   bool IsClosing();
-  Result Fetch();
+  Result Fetch(Life life);
 
   /// Takes the answer that the run is in a later stage.
   Result TakeStage(const v1::GetWorkReply& reply);
@@ -71,6 +76,7 @@ class UnitFetcher {
   CondVar changed_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
+  Life life_ ABSL_GUARDED_BY(mutex_){};
   std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
 
   // Owned by the thread:

@@ -32,12 +32,12 @@ absl::Status WorkSource::AwaitUnit() {
     if (!step.ok()) return step.status();
   }
   TellFigures();
-  units_.Ask();
+  units_.Ask(client_.newest_life());
   return TakeUnit(units_.Await());
 }
 
 absl::Status WorkSource::Prefetch() {
-  if (client_.wants_unit()) units_.Ask();
+  if (client_.wants_unit()) units_.Ask(client_.newest_life());
   const std::optional<UnitFetcher::Result> result = units_.Take();
   return result ? TakeUnit(*result) : absl::OkStatus();
 }
@@ -49,6 +49,9 @@ absl::Status WorkSource::TakeUnit(const UnitFetcher::Result& result) {
     client_.OnUnit(*unit);
   } else if (const auto* next = std::get_if<UnitFetcher::NextStage>(&*result)) {
     status = EnterStage(*next);
+  } else if (const auto* returned = std::get_if<UnitFetcher::Returned>(&*result)) {
+    client_.OnReturned(returned->life);
+    finished_.assign(finished_.size(), false);
   } else {
     has_no_more_units_ = true;
     client_.OnNoMoreUnits();

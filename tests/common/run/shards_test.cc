@@ -40,6 +40,16 @@ TEST(ShardsTest, CountsTheVersionThatEachWorkerWithFreeLanesReadsBesideItsPushes
   EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 8 + 4 + 64) * kMib);
 }
 
+TEST(ShardsTest, CountsAVersionAndItsStateOnceMoreWhereCheckpointsAreMade) {
+  RunSpec run = SpecOf(4, RuleKind::kSgd);
+  run.durability.level = DurabilitySpec::Level::kCheckpoint;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (6 + 1 + 64) * kMib);
+
+  run.optimizer.kind = RuleKind::kAdamW;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (10 + 3 + 64) * kMib);
+  EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);
+}
+
 TEST(ShardsTest, TellsHowManyWorkersAShardHasMemoryFor) {
   RunSpec run = SpecOf(4, RuleKind::kMomentum);
   EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);

@@ -47,9 +47,9 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   PushReply again;
   again.outcome = PushOutcome::kDuplicate;
   again.first_outcome = PushOutcome::kDroppedLate;
-  const PullRequest pull{kIdentity,   1, Version{2},      true,           4096,
-                         Sequence{5}, 1, WorkerClock{79}, Encoding::kFp16};
-  const PullRequest reader{std::nullopt, 1, Version{2}, false, 0};
+  const PullRequest pull{kIdentity, 1,           Version{2}, Life{3},         true,
+                         4096,      Sequence{5}, 1,          WorkerClock{79}, Encoding::kFp16};
+  const PullRequest reader{std::nullopt, 1, Version{2}, Life{3}, false, 0};
   const RoundWork work{RoundWork::Kind::kCompute, {12, 3}};
   const WeightsHeader weights{Version{8}, 100, work};
   const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}, 640};
@@ -192,7 +192,7 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
     ExpectRefused(reply, "push.first_outcome");
   }
   reply = ToWire(PushReply{});
-  reply.set_durability(static_cast<v1::Durability>(3));
+  reply.set_durability(static_cast<v1::Durability>(4));
   ExpectRefused(reply, "push.durability");
 
   v1::WeightsHeader weights = ToWire(WeightsHeader{Version{1}, 2, RoundWork{}});

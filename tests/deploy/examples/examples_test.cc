@@ -42,6 +42,14 @@ TEST(ExamplesTest, OneOfTheUnevenMachinesIsSlowUnderEveryPolicy) {
   }
 }
 
+TEST(ExamplesTest, ServersThatRestartSaveOftenEnoughToSeeIt) {
+  const RunSpec spec = Example("restart");
+
+  EXPECT_TRUE(spec.durability.saves());
+  EXPECT_LE(spec.durability.interval, absl::Seconds(2));
+  EXPECT_EQ(spec.durability.directory, "") << "psctl run has its own";
+}
+
 TEST(ExamplesTest, ThePoliciesAreComparedOnTheSameWork) {
   const RunSpec hardsync = Example("hardsync");
   EXPECT_EQ(hardsync.consistency.policy, ConsistencySpec::Policy::kHardsync);

@@ -35,10 +35,12 @@ TEST(CommandLineTest, TakesSettingsBeforeAndAfterTheFile) {
   EXPECT_THAT(run.config.overrides, ElementsAre("seed=3", "cluster.servers=[a:1,b:2]"));
   EXPECT_EQ(run.format, OutputFormat::kJson);
   EXPECT_FALSE(run.push_log);
+  EXPECT_FALSE(run.starts_again);
 }
 
 TEST(CommandLineTest, KnowsEveryCommand) {
   EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--push-log", "--run-dir", "d"}).run_dir, "d");
+  EXPECT_TRUE(Parsed<RunArguments>({"run", "a", "--restart"}).starts_again);
   EXPECT_EQ(Parsed<ValidateArguments>({"validate", "a"}).config.path, "a");
   EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init"}).path, "run.yaml");
   EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init", "-"}).path, "-");
@@ -123,6 +125,31 @@ TEST(CommandLineTest, PullsIntoTheFileThatIsNamed) {
   EXPECT_TRUE(Parsed<PullArguments>({"pull", "a", "--coordinator", "h:1", "--force"}).force);
   EXPECT_EQ(Refused({"pull", "--coordinator", "h:1"}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"pull", "a", "--coordinator", "h:1", "--timeout", "0s"}), ExitCode::kUsage);
+}
+
+TEST(CommandLineTest, ReadsCheckpointsOfTheDirectoryThatIsNamed) {
+  using Action = CheckpointArguments::Action;
+  EXPECT_EQ(Parsed<CheckpointArguments>({"checkpoint", "ls", "d"}).action, Action::kLs);
+  EXPECT_EQ(Parsed<CheckpointArguments>({"checkpoint", "ls", "d", "-o", "json"}).format,
+            OutputFormat::kJson);
+  EXPECT_EQ(Parsed<CheckpointArguments>({"checkpoint", "verify", "d"}).action, Action::kVerify);
+  EXPECT_EQ(Parsed<CheckpointArguments>({"checkpoint", "inspect", "d"}).action, Action::kInspect);
+  const auto exported = Parsed<CheckpointArguments>(
+      {"checkpoint", "export", "d", "--out", "a.safetensors", "--version", "12", "--force"});
+  EXPECT_EQ(exported.action, Action::kExport);
+  EXPECT_EQ(exported.directory, "d");
+  EXPECT_EQ(exported.output, "a.safetensors");
+  EXPECT_EQ(exported.version, 12u);
+  EXPECT_TRUE(exported.force);
+
+  EXPECT_EQ(Refused({"checkpoint"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"checkpoint", "ls"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"checkpoint", "export", "d"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"checkpoint", "export", "d", "--out", "a", "--version", "new"}),
+            ExitCode::kUsage);
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(Refused({"checkpoint", "verfy", "d"}), ExitCode::kUsage);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(R"(did you mean "verify"?)"));
 }
 
 TEST(CommandLineTest, WatchesAtAnIntervalWithAUnit) {

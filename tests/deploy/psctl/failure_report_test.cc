@@ -145,5 +145,14 @@ TEST(FailureReportTest, TellsOfALostWorker) {
             "psctl: warning: worker 2 was lost: signal 9 (Killed); no worker is left");
 }
 
+TEST(FailureReportTest, TellsOfAProcessThatWasStartedAgain) {
+  EXPECT_EQ(DescribeStartAgain({.name = {Role::kServer, 1}, .signal = SIGKILL}),
+            "psctl: warning: shard 1's server was killed by signal 9 (Killed); it was started "
+            "again");
+  EXPECT_EQ(DescribeStartAgain({.name = {Role::kAggregator, 1}, .exit_code = 69}),
+            "psctl: warning: aggregator 0.1 failed with exit code 69 (peer unreachable); it was "
+            "started again");
+}
+
 }  // namespace
 }  // namespace slipstream

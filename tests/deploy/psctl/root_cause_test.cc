@@ -114,6 +114,16 @@ TEST(RootCauseTest, IsNothingWhenAllEndedWell) {
   EXPECT_EQ(FindRootCause(ends), nullptr);
 }
 
+TEST(RootCauseTest, StartsAServerAgainUnlessItWouldReportTheSameAgain) {
+  EXPECT_TRUE(MayStartAgain(Killed(Role::kServer, 1, SIGKILL)));
+  EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 0)));
+  EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 69)));
+  EXPECT_TRUE(MayStartAgain(Exit(Role::kAggregator, 1, 1)));
+  EXPECT_FALSE(MayStartAgain(Exit(Role::kServer, 1, 78)));
+  EXPECT_FALSE(MayStartAgain(Told(Killed(Role::kServer, 1, SIGKILL))));
+  EXPECT_FALSE(MayStartAgain(Killed(Role::kWorker, 1, SIGKILL)));
+}
+
 TEST(RootCauseTest, PassesOnWhatTheUserCanActOn) {
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 78)), ExitCode::kConfiguration);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 74)), ExitCode::kIo);

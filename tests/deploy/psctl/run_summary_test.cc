@@ -142,6 +142,35 @@ TEST(RunSummaryTest, FlagsAPushLogThatWasCutOff) {
               HasSubstr("push log       cut off: the push log d/p.csv ends after 7 pushes"));
 }
 
+TEST(RunSummaryTest, CountsReturnsToCheckpointsAndWhatTheyLost) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_EQ(SummaryJson(status, "d", {})["returns"], 0);
+  EXPECT_TRUE(SummaryJson(status, "d", {})["servers"][1]["checkpoint"].is_null());
+  EXPECT_TRUE(SummaryJson(status, "d", {})["servers"][1]["returned_to"].is_null());
+  EXPECT_THAT(SummaryText(status, "d"), testing::Not(HasSubstr("checkpoints")));
+
+  status.set_checkpoint_interval_seconds(10);
+  v1::ShardStatus& shard = *status.mutable_shards(1);
+  shard.set_life(2);
+  shard.set_returned_to(60);
+  shard.set_versions_lost(7);
+  shard.mutable_checkpoint()->set_version(90);
+  shard.mutable_checkpoint()->set_bytes(4096);
+  shard.set_checkpoint_failure("disk full");
+
+  const nlohmann::ordered_json summary = SummaryJson(status, "d", {});
+  EXPECT_EQ(summary["returns"], 2);
+  EXPECT_EQ(summary["servers"][0]["life"], 0);
+  const nlohmann::ordered_json& server = summary["servers"][1];
+  EXPECT_EQ(server["life"], 2);
+  EXPECT_EQ(server["returned_to"], 60);
+  EXPECT_EQ(server["versions_lost"], 7);
+  EXPECT_EQ(server["checkpoint"]["version"], 90);
+  EXPECT_EQ(server["checkpoint"]["bytes"], 4096);
+  EXPECT_EQ(server["checkpoint_failure"], "disk full");
+  EXPECT_THAT(SummaryText(status, "d"), HasSubstr("2 returns, 7 versions lost\n"));
+}
+
 TEST(RunSummaryTest, TellsScriptsOfAFailure) {
   EXPECT_EQ(FailureJson("no room", 74, "runs/demo").dump(),
             R"({"error":"no room","exit_code":74,"run_dir":"runs/demo"})");

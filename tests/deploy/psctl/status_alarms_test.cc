@@ -125,6 +125,70 @@ TEST(StatusAlarmsTest, PutsTheWorstFirst) {
                                  "shard 0: No space left on device"));
 }
 
+/// Returns the status of a run that saves a checkpoint every ten seconds.
+v1::RunStatus StatusWithCheckpoints() {
+  v1::RunStatus status = ExampleStatus();
+  status.set_checkpoint_interval_seconds(10);
+  for (v1::ShardStatus& shard : *status.mutable_shards()) {
+    shard.mutable_checkpoint()->set_version(90);
+    shard.mutable_checkpoint()->set_age_seconds(60);
+  }
+  return status;
+}
+
+TEST(StatusAlarmsTest, NamesTheShardWhoseCheckpointIsOverdue) {
+  v1::RunStatus status = StatusWithCheckpoints();
+  EXPECT_THAT(StatusAlarms(status), IsEmpty()) << "one that is slow to write";
+  status.mutable_shards(1)->mutable_checkpoint()->set_age_seconds(61);
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{"the last checkpoint of shard 1 is 1m01s old, and one is due "
+                                     "every 10.0 s",
+                                     LineStyle::kWarning}));
+
+  status.mutable_shards(1)->clear_checkpoint();
+  EXPECT_THAT(StatusAlarms(status), IsEmpty()) << "the run has just begun";
+  status.set_seconds(61);
+  EXPECT_EQ(StatusAlarms(status).at(0).text,
+            "shard 1 has no checkpoint after 1m01s, and one is due every 10.0 s");
+
+  status.set_phase(v1::FINISHED);
+  EXPECT_THAT(StatusAlarms(status), IsEmpty());
+}
+
+TEST(StatusAlarmsTest, SaysWhyAShardCouldNotSaveACheckpoint) {
+  v1::RunStatus status = StatusWithCheckpoints();
+  status.mutable_shards(0)->set_checkpoint_failure("disk\nfull");
+  status.mutable_shards(1)->set_checkpoint_failure("disk full");
+  status.mutable_shards(1)->clear_checkpoint();
+
+  EXPECT_THAT(
+      StatusAlarms(status),
+      ElementsAre(ScreenLine{"shard 0 could not save a checkpoint, and its last one is 1m00s old: "
+                             "disk full",
+                             LineStyle::kAlarm},
+                  ScreenLine{"shard 1 could not save a checkpoint, and it has none: disk full",
+                             LineStyle::kAlarm}));
+}
+
+TEST(StatusAlarmsTest, TellsOfAShardUntilItHasMadeAsManyVersionsAsItLost) {
+  v1::RunStatus status = StatusWithCheckpoints();
+  v1::ShardStatus& shard = *status.mutable_shards(1);
+  shard.set_life(1);
+  shard.set_returned_to(90);
+  shard.set_versions_lost(30);
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{"shard 1 went on from its checkpoint of version 90 (life 1); "
+                                     "it has lost 30 versions so far",
+                                     LineStyle::kWarning}));
+
+  shard.set_version(120);
+  EXPECT_THAT(StatusAlarms(status), IsEmpty());
+
+  shard.set_version(119);
+  status.set_phase(v1::FINISHED);
+  EXPECT_THAT(StatusAlarms(status), IsEmpty());
+}
+
 TEST(StatusAlarmsTest, NamesTheMiniBatchesThatWereLeftOut) {
   v1::RunStatus status = ExampleStatus();
   v1::NonfiniteStatus& nonfinite = *status.mutable_workers(1)->mutable_nonfinite();

@@ -145,6 +145,29 @@ TEST(StatusViewTest, ShowsALinePerShardAndPerWorker) {
   EXPECT_THAT(text, Not(HasSubstr("waits for")));
 }
 
+TEST(StatusViewTest, ShowsCheckpointsWhereTheRunSavesSome) {
+  v1::RunStatus status = ExampleStatus();
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("checkpoint")));
+
+  status.set_checkpoint_interval_seconds(10);
+  EXPECT_THAT(StatusText(status),
+              HasSubstr("checkpoints    every 10.0 s; not all shards have one yet\n"));
+
+  for (v1::ShardStatus& shard : *status.mutable_shards()) {
+    shard.mutable_checkpoint()->set_version(90 + shard.shard());
+    shard.mutable_checkpoint()->set_age_seconds(4.1 + shard.shard());
+    shard.mutable_checkpoint()->set_bytes(512 << 10);
+  }
+  status.mutable_shards(1)->set_life(2);
+  status.mutable_shards(1)->set_versions_lost(34);
+  const std::string text = StatusText(status);
+  EXPECT_THAT(text, HasSubstr("every 10.0 s; the oldest of the last ones 5.10 s ago, together 1.0 "
+                              "MiB; 2 returns, 34 versions lost\n"));
+  EXPECT_THAT(text, ContainsRegex("heard +life +checkpoint\n"));
+  EXPECT_THAT(text, ContainsRegex("200 ms ago +0 +90, 4.10 s ago\n"));
+  EXPECT_THAT(text, ContainsRegex("200 ms ago +2 +91, 5.10 s ago\n"));
+}
+
 TEST(StatusViewTest, MarksAServerThatIsSilent) {
   v1::RunStatus status = ExampleStatus();
   status.mutable_shards(1)->set_silent_seconds(21.34);

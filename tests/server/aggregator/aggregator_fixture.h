@@ -176,9 +176,9 @@ class FakeUplinks final : public Uplinks {
                                           std::span<float> weights) override {
       return shard_.Exchange(composite, values, weights);
     }
-    absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version,
+    absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version, Life min_life,
                                        std::span<float> weights) override {
-      return shard_.Pull({worker, min_version}, weights);
+      return shard_.Pull({worker, min_version, min_life}, weights);
     }
 
    private:

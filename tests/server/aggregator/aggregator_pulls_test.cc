@@ -100,6 +100,24 @@ TEST_F(AggregatorPullsTest, OnePullUpwardIsForAllWhomItServes) {
   EXPECT_EQ(VersionOf(later.Await()), 7u);
 }
 
+TEST_F(AggregatorPullsTest, WeightsOfALaterLifeServeAllWhoFollowedAnEarlierOne) {
+  Start(2);
+  Fetch(5);
+  RecordingCall waits;
+  Pull(0, 6, waits);
+  EXPECT_EQ(shard_.AwaitPulls(2)[1].min_life, Life{0});
+  WeightsHeader header = HeaderOf(3);
+  header.life = Life{1};
+
+  shard_.AnswerPull(header);
+
+  EXPECT_EQ(waits.Await().weights->header, header);
+  RecordingCall at_once;
+  const std::optional<Answer> answer = Pull(1, 6, at_once);
+  ASSERT_TRUE(answer.has_value());
+  EXPECT_EQ(answer->weights->header, header);
+}
+
 TEST_F(AggregatorPullsTest, AFailureSendsAllWhoWaitToTheShard) {
   Start(2);
   RecordingCall first;

@@ -29,5 +29,17 @@ TEST(ServersTest, AReportThatComesLateTakesNothingBack) {
   EXPECT_EQ(servers.servers()[0]->last_heard, now);
 }
 
+TEST(ServersTest, MoreCheckpointsThanAServerMayHaveAreRefused) {
+  Servers servers(1, absl::Seconds(5));
+  ServerReport report = {.instance = 7, .address = "a:1"};
+  report.saved.resize(Servers::kSavedMax);
+  EXPECT_TRUE(servers.Record(report, absl::UnixEpoch()).ok());
+
+  report.saved.emplace_back();
+  EXPECT_TRUE(absl::IsInvalidArgument(servers.Record(report, absl::UnixEpoch()).status()));
+  report.saved = {{.life = Life{Value(Servers::kLifeMax) + 1}}};
+  EXPECT_TRUE(absl::IsInvalidArgument(servers.Record(report, absl::UnixEpoch()).status()));
+}
+
 }  // namespace
 }  // namespace slipstream

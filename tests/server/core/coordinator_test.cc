@@ -290,7 +290,9 @@ TEST_F(CoordinatorTest, ARestartedServerEndsARunThatTrains) {
   now_ += absl::Seconds(6);
   ASSERT_TRUE(coordinator().OnServer(report, now_).ok());
 
-  EXPECT_EQ(coordinator().failure(), "the server of shard 1 was restarted; its weights are lost");
+  EXPECT_EQ(coordinator().failure(),
+            "the server of shard 1 was restarted; its weights are lost, as the run keeps no "
+            "checkpoints (durability.level)");
 }
 
 TEST_F(CoordinatorTest, RefusesAServerThatFollowsAnotherRun) {

@@ -39,7 +39,7 @@ inline RunSpec Spec() {
 class CoordinatorServiceTest : public testing::Test {
  protected:
   void Start(const RunSpec& spec = Spec()) {
-    CoordinatorService::Options options;
+    CoordinatorService::Options options = options_;
     options.spec = spec;
     options.run = 7;
     options.settings = "settings";
@@ -184,6 +184,10 @@ class CoordinatorServiceTest : public testing::Test {
   }
 
   using Stub = v1::Coordinator::Stub;
+
+  // What tests may set before Start; it sets the rest.
+  CoordinatorService::Options options_;
+
   // Declared first, as the others log.
   CapturedLog log_;
   ManualClock clock_;

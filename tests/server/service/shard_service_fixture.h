@@ -65,7 +65,9 @@ class ShardServiceTest : public testing::Test {
     run.optimizer.learning_rate = 1.0;
     run.wire.chunk_bytes = 512;
     ShardService::Options options;
+    run.durability = durability_;
     options.run = run;
+    options.open_store = open_store_;
     options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
     service_ = std::make_unique<ShardService>(options, std::nullopt, local_name_);
     loopback_ = ServeOnLoopback(*service_);
@@ -234,7 +236,11 @@ class ShardServiceTest : public testing::Test {
     return pulled;
   }
 
-  size_t values_ = kValues;                        // The size of the model.
+  size_t values_ = kValues;  // The size of the model.
+
+  // Set by tests of checkpoints before they start the service.
+  DurabilitySpec durability_;
+  decltype(ShardService::Options::open_store) open_store_;
   const std::string local_name_ = NewLocalName();  // The local socket that clients are told,
                                                    // whether or not anything listens there.
   std::atomic<int64_t> milliseconds_ = 0;  // The service's clock, which only the test moves.

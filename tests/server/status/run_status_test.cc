@@ -178,6 +178,16 @@ TEST(MergeStatusTest, TellsWhichWorkersATestSlows) {
   EXPECT_EQ(status.workers(2).slowdown(), "");
 }
 
+TEST(MergeStatusTest, TellsHowOftenCheckpointsAreDue) {
+  StatusFacts facts;
+  RunSpec spec;
+  EXPECT_EQ(MergeStatus(spec, facts).checkpoint_interval_seconds(), 0);
+
+  spec.durability.level = DurabilitySpec::Level::kCheckpoint;
+  spec.durability.interval = absl::Milliseconds(2500);
+  EXPECT_EQ(MergeStatus(spec, facts).checkpoint_interval_seconds(), 2.5);
+}
+
 TEST(MergeStatusTest, WeighsLossAndAccuracyByTheExamplesTheyAreOf) {
   StatusFacts facts;
   facts.workers[WorkerId{0}] = WorkerWith(Membership::State::kLive, 100, 1);

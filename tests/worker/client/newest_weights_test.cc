@@ -107,6 +107,18 @@ TEST_F(NewestWeightsTest, AsksAsAMemberThatDoesNotTrainForVersionsNewerThanItsLa
   }
 }
 
+TEST_F(NewestWeightsTest, AShardInALaterLifeHasNewerWeightsWhateverTheirVersion) {
+  first_.SetVersion(4);
+  ASSERT_TRUE(TakeUntil(4, 0).ok());
+
+  first_.ReturnTo(0);
+
+  EXPECT_TRUE(Becomes([&] {
+    const auto taken = newest_->Take(held_, weights_);
+    return taken.ok() && !taken->empty() && taken->front().header.life == Life{1};
+  }));
+}
+
 TEST_F(NewestWeightsTest, AfterRestNoPullBeginsBeforeTheNextTake) {
   first_.SetVersion(1);
   ASSERT_TRUE(TakeUntil(1, 0).ok());

@@ -237,6 +237,23 @@ TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereShardsAreInStep) {
   EXPECT_EQ(second_.pulls().size(), 1u);
 }
 
+TEST_F(WeightsReaderTest, WaitsForTheShardOfAnEarlierLifeWhateverItsVersion) {
+  first_.KeepInStep();
+  second_.KeepInStep();
+  first_.ReturnTo(0);
+  second_.SetVersion(7);
+  std::thread publisher([this] {
+    while (second_.pulls().size() < 2) std::this_thread::yield();
+    second_.ReturnTo(0);
+  });
+
+  const absl::StatusOr<WeightsReader::Reading> reading = reader_.Read(weights_);
+  publisher.join();
+
+  EXPECT_EQ(reading.value().versions, (std::vector<Version>{Version{0}, Version{0}}));
+  EXPECT_EQ(first_.pulls().size(), 1u);
+}
+
 }  // namespace
 
 }  // namespace slipstream

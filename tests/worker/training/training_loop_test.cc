@@ -70,6 +70,17 @@ TEST_P(TrainingLoopTest, NoGradientComesFromTwoVersionsOfAShardWhateverBreaks) {
   ExpectEveryGradientIsThatOfItsVersions(30);
 }
 
+TEST_P(TrainingLoopTest, GoesOnWhereAShardReturnsToAnOlderVersionWhileItsWeightsArrive) {
+  for (int i = 0; i < 3; ++i) shards_[1]->AddFault(Fault::kNone);
+  shards_[1]->AddFault(Fault::kReturnWithinWeights);
+
+  ASSERT_TRUE(Run(12).ok());
+
+  EXPECT_EQ(shards_[0]->taken().size(), 12u) << "a mini-batch was lost, or counted twice";
+  EXPECT_LE(shards_[1]->taken().size(), 12u);
+  EXPECT_EQ(shards_[1]->taken().back().header.life(), 1u);
+}
+
 TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun) {
   // One of the four mini-batches of each epoch has a gradient that is not finite.
   data_.examples[0] = std::numeric_limits<float>::infinity();

@@ -98,6 +98,16 @@ class GuardStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class CheckpointStatus:
+    """A checkpoint of a shard."""
+    version: int = 0
+    # How long ago it was complete, and how long it took to write.
+    age_seconds: float = 0.0
+    write_seconds: float = 0.0
+    bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class ShardStatus:
     """The message ShardStatus."""
     shard: int = 0
@@ -160,6 +170,15 @@ class ShardStatus:
     composites: int = 0
     composite_parts: int = 0
     composite_staleness: float = 0.0
+    # The life of the shard: how often the run has made it go on from a checkpoint. `returned_to` is the
+    # version from which it began its life, and `versions_lost` how many later ones were known.
+    life: int = 0
+    returned_to: int = 0
+    versions_lost: int = 0
+    # Its newest checkpoint; not set if it has made none.
+    checkpoint: CheckpointStatus = dataclasses.field(default_factory=lambda: CheckpointStatus())
+    # Why the last try to make a checkpoint failed; empty if it did not.
+    checkpoint_failure: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -456,3 +475,5 @@ class RunStatus:
     stage: int = 0
     # By group and shard; empty without cluster.tree.
     aggregators: tuple[AggregatorStatus, ...] = ()
+    # The setting durability.interval; 0 if servers save no checkpoints.
+    checkpoint_interval_seconds: float = 0.0

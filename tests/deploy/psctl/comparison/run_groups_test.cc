@@ -38,6 +38,7 @@ TEST(RunGroupsTest, FilesLogsAndAccessAreNoPartOfAnExperiment) {
   RunRecord other = RunOf(2, 0.8);
   other.settings.log.push_log = "runs/b";
   other.settings.model_files.save_dir = "models";
+  other.settings.durability.directory = "checkpoints";
   other.settings.run.after = RunControlSpec::After::kStay;
   other.settings.security.token = "token";
 

@@ -1,0 +1,48 @@
+#include "common/config/durability_checks.h"
+
+#include <fmt/format.h>
+
+#include <cstddef>
+
+#include "common/run/policy_rows.h"
+
+namespace slipstream {
+namespace {
+
+/// Checks that servers have versions to save under every policy of the run.
+void CheckPolicies(const RunDraft& draft, DiagnosticList& diagnostics) {
+  const auto check = [&](const Source& source, PolicyKind policy) {
+    const PolicyTraits& traits = RowOf(policy).traits;
+    if (!traits.in_place && !traits.all_reduce) return;
+    diagnostics.Report(
+        source,
+        fmt::format(
+            "durability.level checkpoint needs another policy than {}: {}", RowOf(policy).name,
+            traits.in_place ? "versions change in place, so that no checkpoint of one can be made"
+                            : "servers hold no weights"));
+  };
+  if (draft.IsUsable("consistency.policy")) {
+    check(draft.KeySource("consistency.policy"), draft.spec.consistency.policy);
+  }
+  constexpr const char* kBefore = "consistency.before";
+  if (!draft.IsUsable(kBefore)) return;
+  for (size_t i = 0; i < draft.spec.policies_before.size(); ++i) {
+    check(draft.ItemSource(kBefore, i), draft.spec.policies_before[i].consistency.policy);
+  }
+}
+
+}  // namespace
+
+void CheckDurability(const RunDraft& draft, DiagnosticList& diagnostics) {
+  const RunSpec& run = draft.spec;
+  if (!draft.IsUsable("durability.level") || !run.durability.saves()) return;
+  CheckPolicies(draft, diagnostics);
+  constexpr const char* kFanout = "cluster.tree.fanout";
+  if (draft.IsUsable(kFanout) && run.cluster.tree.fanout > 0) {
+    diagnostics.Report(draft.KeySource(kFanout),
+                       "cluster.tree does not go with durability.level checkpoint yet: "
+                       "aggregators do not know of servers that return to a checkpoint");
+  }
+}
+
+}  // namespace slipstream

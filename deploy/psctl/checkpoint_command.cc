@@ -1,0 +1,227 @@
+#include "deploy/psctl/checkpoint_command.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/base/duration_text.h"
+#include "common/json/json_text.h"
+#include "common/layout/tensor_parts.h"
+#include "common/model_file/model_file.h"
+#include "common/model_file/weights_digest.h"
+#include "common/process/exit_code.h"
+#include "common/process/output_text.h"
+#include "common/process/version.h"
+#include "common/run/shards.h"
+#include "deploy/psctl/checkpoint_listing.h"
+#include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/output_file.h"
+#include "deploy/psctl/text_table.h"
+#include "server/storage/checkpoint_folder.h"
+#include "server/storage/posix_disk.h"
+
+namespace slipstream {
+namespace {
+
+using Listing = std::vector<ListedCheckpoint>;
+
+ExitCode ComplainOf(const absl::Status& status) {
+  return Complain(ExitCodeFor(status), std::string(status.message()));
+}
+
+std::string TimeText(absl::Time time) { return absl::FormatTime(time, absl::UTCTimeZone()); }
+
+ExitCode Ls(const CheckpointArguments& arguments, const Listing& listed) {
+  std::vector<TableRow> rows;
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  const absl::Time now = absl::Now();
+  for (const ListedCheckpoint& each : listed) {
+    const std::string run = RunDirectoryName(each.run);
+    const std::string state = each.state.ok() ? "ok" : std::string(each.state.message());
+    TableRow row = {run, std::to_string(Value(each.shard)), std::to_string(Value(each.name.life)),
+                    std::to_string(Value(each.name.version))};
+    nlohmann::ordered_json one = {{"path", each.path},
+                                  {"run", run},
+                                  {"shard", Value(each.shard)},
+                                  {"life", Value(each.name.life)},
+                                  {"version", Value(each.name.version)},
+                                  {"on_all_shards", each.is_on_all_shards},
+                                  {"state", state}};
+    if (each.manifest) {
+      one["stage"] = each.manifest->facts.saved.stage;
+      one["saved"] = TimeText(each.manifest->saved_at);
+      one["bytes"] = each.manifest->bytes();
+      row.push_back(DurationText(now - each.manifest->saved_at));
+      row.push_back(BytesText(each.manifest->bytes()));
+    } else {
+      row.insert(row.end(), {"-", "-"});
+    }
+    row.insert(row.end(), {each.is_on_all_shards ? "yes" : "no", state});
+    rows.push_back(std::move(row));
+    list.push_back(std::move(one));
+  }
+  WriteToStdout(arguments.format == OutputFormat::kJson
+                    ? JsonText(list)
+                    : FormatTable({"run", "shard", "life", "version", "age", "size",
+                                   "on all shards", "state"},
+                                  rows));
+  return ExitCode::kOk;
+}
+
+ExitCode Verify(Disk& disk, const Listing& listed) {
+  ExitCode code = ExitCode::kOk;
+  for (const ListedCheckpoint& each : listed) {
+    const absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk, each.path);
+    const std::vector<absl::Status> damage =
+        folder.ok() ? folder->Verify() : std::vector<absl::Status>{folder.status()};
+    for (const absl::Status& one : damage) code = ComplainOf(one);
+    if (!damage.empty()) continue;
+    WriteToStdout(fmt::format("{}: sound, {}\n", each.path, BytesText(folder->manifest().bytes())));
+  }
+  return code;
+}
+
+ExitCode Inspect(const Listing& listed) {
+  if (listed.size() > 1) {
+    return Complain(ExitCode::kUsage, fmt::format("there are {} checkpoints; name one, such as {}",
+                                                  listed.size(), listed.back().path));
+  }
+  const ListedCheckpoint& one = listed.front();
+  if (!one.state.ok()) return ComplainOf(one.state);
+  const absl::StatusOr<ModelFile> model = ModelFile::Open(one.path + "/" + kWeightsFile);
+  if (!model.ok()) return ComplainOf(model.status());
+  const CheckpointManifest& manifest = *one.manifest;
+  const CheckpointFacts& facts = manifest.facts;
+  std::string text =
+      FormatFacts({{"run", RunDirectoryName(facts.run)},
+                   {"shard", std::to_string(Value(facts.shard))},
+                   {"range", fmt::format("{}:{}", facts.range.begin, facts.range.end)},
+                   {"life", std::to_string(Value(facts.saved.life))},
+                   {"version", std::to_string(Value(facts.saved.version))},
+                   {"stage", std::to_string(facts.saved.stage)},
+                   {"saved", TimeText(manifest.saved_at)},
+                   {"written by", "slipstream " + manifest.program}});
+  std::vector<TableRow> files;
+  for (const ManifestFile& file : manifest.files) {
+    files.push_back({file.name, std::to_string(file.bytes), std::to_string(file.blocks.size())});
+  }
+  std::vector<TableRow> arrays;
+  for (const ManifestArray& array : manifest.arrays) {
+    arrays.push_back({array.name, std::to_string(array.values)});
+  }
+  std::vector<TableRow> tensors;
+  for (const Tensor& tensor : model->layout().tensors()) {
+    tensors.push_back({tensor.name, fmt::format("[{}]", fmt::join(tensor.shape, ", "))});
+  }
+  WriteToStdout(text + "\n" + FormatTable({"file", "bytes", "blocks"}, files) + "\n" +
+                FormatTable({"array", "values"}, arrays) + "\n" +
+                FormatTable({"tensor", "shape"}, tensors));
+  return ExitCode::kOk;
+}
+
+/// The weights of all shards, joined.
+struct ExportedModel {
+  TensorLayout layout;
+  std::vector<float> weights;
+};
+
+/// Reads the weights of the chosen checkpoints, and checks them. DATA_LOSS if they are damaged, or
+/// if those of a shard are missing.
+absl::StatusOr<ExportedModel> ReadChosen(Disk& disk, const Listing& chosen) {
+  ExportedModel model;
+  std::vector<TensorLayout> parts;
+  for (const ListedCheckpoint& each : chosen) {
+    const ParameterRange& range = each.manifest->facts.range;
+    if (range.begin != model.weights.size()) {
+      return absl::DataLossError(
+          fmt::format("{}: begins at value {} of the model, and the shards before it end at {}: "
+                      "the checkpoints "
+                      "of a shard are missing",
+                      each.path, range.begin, model.weights.size()));
+    }
+    const absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk, each.path);
+    if (!folder.ok()) return folder.status();
+    model.weights.resize(range.end);
+    const LoadedArray weights = {.name = kWeightsArray,
+                                 .values = std::span(model.weights).subspan(range.begin)};
+    if (absl::Status read = folder->ReadArrays({&weights, 1}); !read.ok()) return read;
+    const absl::StatusOr<ModelFile> file = ModelFile::Open(each.path + "/" + kWeightsFile);
+    if (!file.ok()) return file.status();
+    parts.push_back(file->layout());
+  }
+  absl::StatusOr<TensorLayout> layout = JoinParts(parts);
+  if (!layout.ok()) {
+    return absl::DataLossError(fmt::format("{}: the checkpoints of a shard are missing",
+                                           std::string(layout.status().message())));
+  }
+  model.layout = *std::move(layout);
+  return model;
+}
+
+ModelMetadata DescribeExported(const Listing& chosen, const ExportedModel& model,
+                               const std::vector<uint64_t>& versions) {
+  return {{"written_by", fmt::format("slipstream {}", kVersion)},
+          {"run", RunDirectoryName(chosen.front().run)},
+          {"versions", fmt::format("{}", fmt::join(versions, ","))},
+          {kWeightsSha256, WeightsSha256(model.weights)}};
+}
+
+ExitCode Export(Disk& disk, const CheckpointArguments& arguments, const Listing& listed) {
+  const absl::StatusOr<Listing> chosen = ChooseForExport(listed, arguments.version);
+  if (!chosen.ok()) return ComplainOf(chosen.status());
+  const absl::StatusOr<ExportedModel> model = ReadChosen(disk, *chosen);
+  if (!model.ok()) return ComplainOf(model.status());
+  std::vector<uint64_t> versions;
+  for (const ListedCheckpoint& each : *chosen) versions.push_back(Value(each.name.version));
+  const absl::Status written = WriteModelFile(
+      arguments.output, model->layout, DescribeExported(*chosen, *model, versions), model->weights);
+  if (!written.ok()) return ComplainOf(written);
+  const bool is_one = std::ranges::all_of(
+      *chosen, [&](const ListedCheckpoint& each) { return each.name == chosen->front().name; });
+  const std::string version =
+      is_one ? fmt::format("version {}", versions.front())
+             : fmt::format("versions {} (shards 0 and up; they have no version in common)",
+                           fmt::join(versions, ","));
+  const size_t tensors = model->layout.tensors().size();
+  WriteToStdout(fmt::format("{}: {} tensor{}, {} values, run {}, {}\n", arguments.output, tensors,
+                            tensors == 1 ? "" : "s", model->weights.size(),
+                            RunDirectoryName(chosen->front().run), version));
+  return ExitCode::kOk;
+}
+
+ExitCode Carry(Disk& disk, const CheckpointArguments& arguments) {
+  using Action = CheckpointArguments::Action;
+  if (arguments.action == Action::kExport) {
+    const absl::Status usable = CheckOutputFile(arguments.output, arguments.force);
+    if (!usable.ok()) return ComplainOf(usable);
+  }
+  const absl::StatusOr<Listing> listed = ListCheckpoints(disk, arguments.directory);
+  if (!listed.ok()) return ComplainOf(listed.status());
+  switch (arguments.action) {
+    case Action::kLs:
+      return Ls(arguments, *listed);
+    case Action::kVerify:
+      return Verify(disk, *listed);
+    case Action::kInspect:
+      return Inspect(*listed);
+    case Action::kExport:
+      return Export(disk, arguments, *listed);
+  }
+  return ExitCode::kInternal;
+}
+
+}  // namespace
+
+int CheckpointCommand(const CheckpointArguments& arguments) {
+  PosixDisk disk;
+  return static_cast<int>(Carry(disk, arguments));
+}
+
+}  // namespace slipstream

@@ -1,0 +1,129 @@
+// The part of Coordinator that makes shards go on from checkpoints after their servers have come
+// back, and orders the checkpoints.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "server/core/coordinator.h"
+
+namespace slipstream {
+
+void Coordinator::TakeLife(const ServerReport& report, absl::Time now) {
+  if (!saves_.has_value()) return;
+  // A run that has finished may go on to serve its weights.
+  if (phase_ < Phase::kTraining || phase_ == Phase::kFailed) return;
+  returns_.OnReport(report);
+  if (works_in_rounds()) {
+    ReturnAll(now);
+  } else if (returns_.IsLost(report.shard) && Returns::KnowsItsCheckpoints(report)) {
+    ReturnOne(report, now);
+  }
+}
+
+void Coordinator::ReturnOne(const ServerReport& report, absl::Time now) {
+  const auto newest = std::ranges::max_element(report.saved);
+  if (newest == report.saved.end()) {
+    GiveUp(fmt::format("the server of shard {} was restarted before any checkpoint of it was "
+                       "complete; its weights are lost",
+                       Value(report.shard)),
+           now);
+    return;
+  }
+  Return(report, Life{Value(returns_.HighestLife(report)) + 1}, *newest);
+  saves_->OnReturn();
+  PublishOrders(now);
+  returns_.OnAnnounced(orders_.number);
+}
+
+void Coordinator::ReturnAll(absl::Time now) {
+  std::optional<ShardId> lost;
+  Life highest{};
+  for (const auto& server : servers_.servers()) {
+    const ServerReport& report = server->report;
+    highest = std::max(highest, returns_.HighestLife(report));
+    if (!returns_.IsLost(report.shard)) continue;
+    if (!Returns::KnowsItsCheckpoints(report)) return;
+    lost = report.shard;
+  }
+  // After a restart of the coordinator, what is known of the others may be old.
+  if (!lost.has_value() || !servers_.AllHeard()) return;
+  const std::optional<SavedVersion> cut = servers_.NewestSavedByAll();
+  if (!cut.has_value()) {
+    GiveUp(fmt::format("the server of shard {} was restarted, and there is no checkpoint that all "
+                       "shards have; its weights are lost",
+                       Value(*lost)),
+           now);
+    return;
+  }
+  for (const auto& server : servers_.servers()) {
+    Return(server->report, Life{Value(highest) + 1}, *cut);
+  }
+  saves_->OnReturn();
+  const bool goes_back = GoBackTo(*cut, now);
+  PublishOrders(now);
+  returns_.OnAnnounced(orders_.number);
+  if (goes_back) stage_orders_ = phase_orders_ = orders_.number;
+}
+
+void Coordinator::GiveUp(std::string reason, absl::Time now) {
+  if (!IsOver()) Fail(std::move(reason), now);
+}
+
+void Coordinator::Return(const ServerReport& report, Life life, const SavedVersion& from) {
+  const uint64_t lost_before = returns_.shards()[Value(report.shard)].versions_lost;
+  returns_.Return(report, life, from);
+  const uint64_t lost = returns_.shards()[Value(report.shard)].versions_lost - lost_before;
+  if (report.shard == ShardId{0}) readers_.OnReturn(from.version);
+  AddNote(true, "shard returned to a checkpoint",
+          {{"shard", Value(report.shard)},
+           {"life", Value(life)},
+           {"version", Value(from.version)},
+           {"versions_lost", lost}});
+}
+
+bool Coordinator::GoBackTo(const SavedVersion& cut, absl::Time now) {
+  PS_CHECK(cut.stage < stages_.size());
+  if (IsOver()) return false;
+  // The last version of a stage is the one with which the next begins.
+  const bool begins_stage = cut.stage + 1 == stage_ && cut.version == drain_version_;
+  if (cut.stage < stage_ && !begins_stage) {
+    Fail(
+        "a server was restarted, and the newest checkpoint that all shards have is of an earlier "
+        "policy or learning rate of the run, to which workers cannot go back",
+        now);
+    return false;
+  }
+  const bool is_drained = rounds_done_ && cut.version == drain_version_;
+  if (phase_ == Phase::kTraining || is_drained) return false;
+  if (phase_ == Phase::kEvaluating) {
+    evaluations_.OnMoreUpdates();
+    training_began_ += now - std::exchange(trained_until_, absl::InfiniteFuture());
+  }
+  stage_is_open_ = false;
+  rounds_done_ = false;
+  if (!ends_early_) end_reason_.reset();
+  deserted_since_.reset();
+  phase_ = Phase::kTraining;
+  phase_since_ = now;
+  AddNote(true, "the run goes back to training", {{"stage", stage_}});
+  return true;
+}
+
+bool Coordinator::AnyAway() const {
+  return std::ranges::any_of(
+      servers_.servers(), [this](const auto& server) { return returns_.IsAway(server->report); });
+}
+
+void Coordinator::OrderSaveIfDue(absl::Time now) {
+  if (!saves_.has_value() || AnyAway()) return;
+  const uint64_t number = saves_->order().number;
+  saves_->OrderIfDue(servers_, works_in_rounds(), now);
+  if (saves_->order().number == number) return;
+  PublishOrders(now);
+  saves_->OnAnnounced(orders_.number);
+}
+
+}  // namespace slipstream

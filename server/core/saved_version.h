@@ -1,0 +1,65 @@
+#ifndef SLIPSTREAM_SERVER_CORE_SAVED_VERSION_H_
+#define SLIPSTREAM_SERVER_CORE_SAVED_VERSION_H_
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+
+#include "common/base/ids.h"
+
+namespace slipstream {
+
+/// Names a checkpoint of one shard. A later life is newer, whatever its version.
+struct SavedVersion {
+  Life life{};
+  Version version{};
+
+  /// The stage of the run that the shard was in.
+  uint32_t stage = 0;
+
+  friend auto operator<=>(const SavedVersion&, const SavedVersion&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.life, self.version, self.stage);
+  }
+};
+
+/// The order to a shard to go on from one of its checkpoints, if it is not in this life yet.
+struct ShardReturn {
+  /// Life 0 is the first one, into which no shard returns.
+  Life life{};
+  SavedVersion from;
+
+  friend bool operator==(const ShardReturn&, const ShardReturn&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.life, self.from);
+  }
+};
+
+/// The order to every shard to save its state.
+struct SaveOrder {
+  /// Rises from order to order; 0 if there was none yet.
+  uint64_t number = 0;
+
+  /// The version to save, where shards are in step: a shard that is beyond it saves nothing. Else
+  /// 0: each shard saves the next version that it makes.
+  Version version{};
+
+  /// The newest checkpoint that all shards have, where they are in step. A shard keeps it until
+  /// there is a newer one.
+  std::optional<SavedVersion> safe;
+
+  friend bool operator==(const SaveOrder&, const SaveOrder&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.number, self.version, self.safe);
+  }
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_SAVED_VERSION_H_

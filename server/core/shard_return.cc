@@ -1,0 +1,57 @@
+#include "server/core/shard_return.h"
+
+#include <algorithm>
+
+#include "absl/status/status.h"
+#include "common/base/archive.h"
+#include "common/base/check.h"
+
+namespace slipstream {
+
+ShardState Returned(ShardState saved, Life life) {
+  PS_CHECK(life > saved.life && saved.round.contributions() == 0);
+  saved.members.BeginLife(saved.life);
+  saved.life = life;
+  saved.life_begin = saved.decided;
+  saved.published = saved.decided;
+  // The checkpoint is of the life before. A shard that is drained saves one of this life, too.
+  saved.last_saved.reset();
+  saved.versions = {saved.versions.back()};
+  saved.is_initialized = true;
+  saved.phase = std::min(saved.phase, Phase::kTraining);
+  saved.slowest.reset();
+  saved.round = saved.round.Emptied();
+  saved.round_was_held_back = false;
+  saved.draft.reset();
+  saved.waiting.clear();
+  saved.reader_pulls.clear();
+  saved.reader_pace = {};
+  saved.bytes_queued = 0;
+  return saved;
+}
+
+std::string EncodeShardState(const ShardState& state) {
+  PS_CHECK(state.round.contributions() == 0);
+  ArchiveWriter writer;
+  writer(state);
+  return writer.Take();
+}
+
+absl::StatusOr<ShardState> DecodeShardState(std::string_view bytes) {
+  ShardState state = {.round =
+                          Round(PolicyTraits::Order::kArrival, PolicyTraits::Weighing::kEqual)};
+  ArchiveReader reader(bytes);
+  reader(state);
+  if (!reader.is_complete()) {
+    return absl::DataLossError("the bytes are not the state of a shard of this program's version");
+  }
+  const bool has_versions = !state.versions.empty() &&
+                            state.versions.size() <= Value(state.decided) + 1 &&
+                            state.published <= state.decided;
+  if (!has_versions || !state.plan.has_value()) {
+    return absl::DataLossError("the state of the shard contradicts itself");
+  }
+  return state;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,174 @@
+#include "server/service/checkpoint_writer.h"
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/log/log.h"
+
+namespace slipstream {
+namespace {
+
+constexpr std::chrono::seconds kPauseAfterFailure{5};
+
+}  // namespace
+
+CheckpointWriter::CheckpointWriter(Options options, std::unique_ptr<CheckpointStore> store)
+    : options_(std::move(options)), store_(std::move(store)), thread_([this] { Run(); }) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+    next_.reset();
+  }
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+void CheckpointWriter::SetModel(const TensorLayout& layout, const ParameterRange& range) {
+  MutexLock lock(mutex_);
+  tensors_ = PartOf(layout, range);
+  range_ = range;
+}
+
+void CheckpointWriter::Write(std::shared_ptr<const ShardSave> save) {
+  {
+    MutexLock lock(mutex_);
+    PS_CHECK(tensors_.has_value());
+    next_ = std::move(save);
+    is_given_up_ = false;
+  }
+  changed_.NotifyAll();
+}
+
+void CheckpointWriter::Keep(const std::optional<SavedVersion>& safe) {
+  MutexLock lock(mutex_);
+  safe_ = safe;
+}
+
+bool CheckpointWriter::HasOrCannotWrite(Life life, Version version) {
+  const std::vector<SavedVersion> all = saved();
+  MutexLock lock(mutex_);
+  return !failure_.empty() || std::ranges::any_of(all, [&](const SavedVersion& each) {
+    return each.life == life && each.version == version;
+  });
+}
+
+void CheckpointWriter::StopWriting() {
+  MutexLock lock(mutex_);
+  next_.reset();
+  is_given_up_ = true;
+  changed_.NotifyAll();
+  while (is_writing_) changed_.Wait(mutex_);
+}
+
+absl::StatusOr<ShardSave> CheckpointWriter::ReadState(const SavedVersion& which) {
+  const absl::StatusOr<std::string> bytes = store_->LoadState(which);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
+  // The checksums are right, so this is no damage that an older checkpoint would not have.
+  if (!save.ok()) return absl::FailedPreconditionError(save.status().message());
+  return save;
+}
+
+absl::Status CheckpointWriter::ReadArrays(
+    const SavedVersion& which,
+    const std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>>& arrays) {
+  std::vector<LoadedArray> loaded;
+  for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
+  return store_->LoadArrays(which, loaded);
+}
+
+void CheckpointWriter::RemoveAfter(const SavedVersion& from) {
+  const absl::Status removed = store_->RemoveAfter(from);
+  // They are older than any checkpoint of the new life, so the shard would not go on from them.
+  if (!removed.ok()) LogWarning("old checkpoints stay", {{"reason", removed.message()}});
+}
+
+void CheckpointWriter::Finish(std::chrono::steady_clock::time_point end) {
+  MutexLock lock(mutex_);
+  while ((next_ != nullptr || is_writing_) && changed_.WaitUntil(mutex_, end)) {
+  }
+}
+
+void CheckpointWriter::Describe(v1::ShardStatus& status) {
+  MutexLock lock(mutex_);
+  status.set_checkpoint_failure(failure_);
+  if (written_at_ == absl::InfinitePast()) return;
+  *status.mutable_checkpoint() = newest_;
+  status.mutable_checkpoint()->set_age_seconds(absl::ToDoubleSeconds(options_.now() - written_at_));
+}
+
+void CheckpointWriter::Run() {
+  while (true) {
+    std::shared_ptr<const ShardSave> save;
+    {
+      MutexLock lock(mutex_);
+      is_writing_ = false;
+      changed_.NotifyAll();
+      while (next_ == nullptr && !is_stopping_) changed_.Wait(mutex_);
+      if (next_ == nullptr) return;
+      save = std::move(next_);
+      next_.reset();
+      is_writing_ = true;
+    }
+    const absl::Status written = WriteNow(*save);
+    bool is_news = false;
+    {
+      MutexLock lock(mutex_);
+      is_news = failure_ != written.message();
+      failure_ = std::string(written.message());
+    }
+    if (written.ok()) continue;
+    if (is_news) {
+      LogError("no checkpoint was made; the older ones stay", {{"reason", written.message()}});
+    }
+    // The disk may have room later. A newer checkpoint that comes meanwhile takes the place.
+    MutexLock lock(mutex_);
+    const auto again = std::chrono::steady_clock::now() + kPauseAfterFailure;
+    while (next_ == nullptr && !is_stopping_ && !is_given_up_ &&
+           changed_.WaitUntil(mutex_, again)) {
+    }
+    if (next_ == nullptr && !is_stopping_ && !is_given_up_) next_ = std::move(save);
+  }
+}
+
+absl::Status CheckpointWriter::WriteNow(const ShardSave& save) {
+  const absl::Time begin = options_.now();
+  CheckpointFacts facts = {
+      .run = save.state.plan->run, .shard = options_.shard, .saved = save.version()};
+  std::optional<TensorLayout> tensors;
+  std::optional<SavedVersion> safe;
+  {
+    MutexLock lock(mutex_);
+    facts.range = range_;
+    tensors = tensors_;
+    safe = safe_;
+  }
+  // The initial weights may have been put in place a second time, by another client.
+  const std::vector<SavedVersion> all = saved();
+  const bool is_first = facts.saved.life == Life{} && facts.saved.version == Version{};
+  const bool comes_again = is_first && std::ranges::find(all, facts.saved) != all.end();
+  if (comes_again) {
+    if (absl::Status removed = store_->Prune(0, std::nullopt); !removed.ok()) return removed;
+  }
+  std::vector<CheckpointArray> arrays;
+  for (const auto& [name, values] : save.values.arrays) arrays.push_back({name, values->values()});
+  absl::Status written = store_->Save(facts, *tensors, EncodeSave(save), arrays);
+  if (!written.ok()) return written;
+  {
+    MutexLock lock(mutex_);
+    written_at_ = options_.now();
+    newest_.set_version(Value(facts.saved.version));
+    newest_.set_write_seconds(absl::ToDoubleSeconds(written_at_ - begin));
+    newest_.set_bytes(store_->BytesOf(facts.saved).value_or(0));
+  }
+  const absl::Status pruned = store_->Prune(options_.keep, safe);
+  if (!pruned.ok()) LogWarning("old checkpoints stay", {{"reason", pruned.message()}});
+  return absl::OkStatus();
+}
+
+}  // namespace slipstream

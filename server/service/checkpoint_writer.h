@@ -1,0 +1,117 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_CHECKPOINT_WRITER_H_
+#define SLIPSTREAM_SERVER_SERVICE_CHECKPOINT_WRITER_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/layout/shard_map.h"
+#include "common/layout/tensor_layout.h"
+#include "common/layout/tensor_parts.h"
+#include "proto/status.pb.h"
+#include "server/core/saved_version.h"
+#include "server/service/shard_save.h"
+#include "server/storage/checkpoint_store.h"
+
+namespace slipstream {
+
+/// Writes the checkpoints of one shard on a thread of its own, one after another. No update waits
+/// for the disk: what is saved shares its values with the shard. If a checkpoint cannot be written,
+/// the older ones stay and the run goes on.
+///
+/// Thread-safe: guarded by its own mutex, which is never held while a file is written.
+class CheckpointWriter {
+ public:
+  struct Options {
+    ShardId shard{};
+
+    /// How many checkpoints are kept.
+    uint32_t keep = 3;
+
+    /// The clock, for status; must not go back.
+    std::function<absl::Time()> now;
+  };
+
+  CheckpointWriter(Options options, std::unique_ptr<CheckpointStore> store);
+
+  /// Completes the checkpoint that it writes; one that waits is dropped.
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  /// Names the model, which has to be known before anything is saved.
+  void SetModel(const TensorLayout& layout, const ParameterRange& range);
+
+  /// Queues a checkpoint. Of several that wait, only the newest is written. One that could not be
+  /// written is tried again until it can or a newer one comes. REQUIRES: the model is known.
+  void Write(std::shared_ptr<const ShardSave> save);
+
+  /// Keeps this checkpoint until a newer one is named.
+  void Keep(const std::optional<SavedVersion>& safe);
+
+  /// Returns the checkpoints that the shard can go on from, oldest first.
+  std::vector<SavedVersion> saved() const { return store_->saved(); }
+
+  /// Returns whether this version is saved, or the last try to save one has failed.
+  bool HasOrCannotWrite(Life life, Version version);
+
+  /// Gives up what waits to be written, and waits for what is being written. Nothing is written
+  /// until Write is called again.
+  void StopWriting();
+
+  /// Read a checkpoint without its arrays, and then the arrays. DATA_LOSS, naming the file and the
+  /// place, if it is damaged; saved() does not have it any more then. FAILED_PRECONDITION if
+  /// another version of the program wrote it. Both take as long as the disk does. REQUIRES:
+  /// StopWriting was called.
+  absl::StatusOr<ShardSave> ReadState(const SavedVersion& which);
+  absl::Status ReadArrays(
+      const SavedVersion& which,
+      const std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>>& arrays);
+
+  /// Removes the checkpoints that are newer than `from`, to which the shard has returned.
+  void RemoveAfter(const SavedVersion& from);
+
+  /// Waits until nothing waits to be written, at most until `end`.
+  void Finish(std::chrono::steady_clock::time_point end);
+
+  /// Describes the newest checkpoint, and the last failure.
+  void Describe(v1::ShardStatus& status);
+
+ private:
+  void Run();
+  absl::Status WriteNow(const ShardSave& save);
+
+  // Constant after construction.
+  const Options options_;
+  const std::unique_ptr<CheckpointStore> store_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<TensorLayout> tensors_ ABSL_GUARDED_BY(mutex_);
+  ParameterRange range_ ABSL_GUARDED_BY(mutex_){};
+  std::shared_ptr<const ShardSave> next_ ABSL_GUARDED_BY(mutex_);
+  std::optional<SavedVersion> safe_ ABSL_GUARDED_BY(mutex_);
+  bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_given_up_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // For status: the newest checkpoint that this process has written, and why the last one failed.
+  v1::CheckpointStatus newest_ ABSL_GUARDED_BY(mutex_);
+  absl::Time written_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::string failure_ ABSL_GUARDED_BY(mutex_);
+
+  std::thread thread_;  // Last: it uses everything above.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_CHECKPOINT_WRITER_H_

@@ -1,0 +1,138 @@
+#ifndef SLIPSTREAM_SERVER_STORAGE_CHECKPOINT_STORE_H_
+#define SLIPSTREAM_SERVER_STORAGE_CHECKPOINT_STORE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/layout/tensor_layout.h"
+#include "server/core/saved_version.h"
+#include "server/storage/checkpoint_folder.h"
+#include "server/storage/checkpoint_paths.h"
+#include "server/storage/checkpoint_writer.h"
+#include "server/storage/disk.h"
+
+namespace slipstream {
+
+/// The checkpoints of one shard, each in a directory of its own. A checkpoint is written under an
+/// unfinished name, synced, and only then gets its own, so whatever has the name of a checkpoint is
+/// complete, also after a crash. One that is removed loses its name first.
+///
+/// Failures are those of Disk and name a path. A damaged checkpoint stays where it is until newer
+/// ones take its place, but saved() does not offer it.
+///
+/// saved() and BytesOf() may be called by any thread at any time. All other calls may do I/O, and
+/// come one at a time.
+class CheckpointStore {
+ public:
+  /// Makes and locks directory/<run>/shard-<K>, and removes what a crash has left unfinished there.
+  /// RESOURCE_EXHAUSTED if another process has it. `disk` must outlive the store.
+  static absl::StatusOr<std::unique_ptr<CheckpointStore>> Open(Disk& disk,
+                                                               const std::string& directory,
+                                                               uint64_t run, ShardId shard);
+
+  /// Returns the checkpoints that the shard could go on from, oldest first.
+  std::vector<SavedVersion> saved() const;
+
+  /// Returns how large the files of a checkpoint are; nothing if saved() does not have it.
+  std::optional<uint64_t> BytesOf(const SavedVersion& which) const;
+
+  /// Makes a checkpoint, straight from where the values lie; it is on the disk when this returns
+  /// OK. Does nothing if there is one of this life and version. After a failure the others are as
+  /// they were, and a later call may succeed. `tensors` are the shard's part of the model (PartOf),
+  /// for the model file.
+  /// REQUIRES: the facts are of this store's run and shard, and the first array is "weights" with
+  /// tensors.parameters() == facts.range.size() values.
+  absl::Status Save(const CheckpointFacts& facts, const TensorLayout& tensors,
+                    std::string_view state, std::span<const CheckpointArray> arrays);
+
+  /// Returns the encoded state of a checkpoint. NOT_FOUND if it is not there, DATA_LOSS with file
+  /// and position if it is damaged, FAILED_PRECONDITION if another version of the program wrote it.
+  absl::StatusOr<std::string> LoadState(const SavedVersion& which);
+
+  /// Fills the arrays; those of the checkpoint that are not named are left out. Fails as LoadState
+  /// does, and with FAILED_PRECONDITION if the checkpoint has no array of a name and size. After a
+  /// failure the arrays hold anything.
+  absl::Status LoadArrays(const SavedVersion& which, std::span<const LoadedArray> arrays);
+
+  /// Removes old checkpoints. The newest `keep` stay, and so do `safe` and all that are newer.
+  absl::Status Prune(uint32_t keep, const std::optional<SavedVersion>& safe);
+
+  /// Removes the checkpoints that are newer than `from`: those of a life that the shard has
+  /// abandoned.
+  absl::Status RemoveAfter(const SavedVersion& from);
+
+ private:
+  struct Kept {
+    uint32_t stage = 0;
+    uint64_t bytes = 0;
+    bool is_sound = false;
+  };
+
+  CheckpointStore(Disk& disk, std::string directory, uint64_t run, ShardId shard)
+      : disk_(disk), directory_(std::move(directory)), run_(run), shard_(shard) {}
+
+  static CheckpointName NameOf(const SavedVersion& saved) {
+    return {.life = saved.life, .version = saved.version};
+  }
+  std::string PathOf(const CheckpointName& name) const {
+    return directory_ + "/" + CheckpointDirectoryName(name);
+  }
+  std::string UnfinishedPathOf(const CheckpointName& name) const {
+    return PathOf(name) + std::string(kUnfinished);
+  }
+
+  /// Finds the checkpoints of earlier processes.
+  absl::Status FindKept();
+
+  /// Opens a checkpoint's directory, and checks that it is where it belongs.
+  absl::StatusOr<CheckpointFolder> OpenFolder(const CheckpointName& name);
+
+  /// Removes the directories with unfinished names.
+  absl::Status RemoveUnfinished();
+
+  /// Removes a directory and its files.
+  absl::Status RemoveFolder(const std::string& path);
+
+  /// Takes the checkpoints' names away, and removes their files.
+  absl::Status RemoveCheckpoints(const std::vector<CheckpointName>& names);
+
+  /// Removes a checkpoint that is no longer offered and is in the way of a new one.
+  absl::Status RemoveDamaged(const CheckpointName& name);
+
+  /// Writes a checkpoint, and gives it its name last. Returns the bytes of its files.
+  absl::StatusOr<uint64_t> WriteAndName(const CheckpointFacts& facts, const TensorLayout& tensors,
+                                        std::string_view state,
+                                        std::span<const CheckpointArray> arrays);
+
+  /// Calls `read` with the checkpoint's directory, and stops offering the checkpoint if it turns
+  /// out to be damaged.
+  absl::Status Load(const SavedVersion& which,
+                    const std::function<absl::Status(const CheckpointFolder&)>& read);
+
+  // Constant after construction.
+  Disk& disk_;
+  const std::string directory_;
+  const uint64_t run_;
+  const ShardId shard_;
+  std::unique_ptr<DiskLock> lock_;
+
+  mutable Mutex mutex_;
+  std::map<CheckpointName, Kept> kept_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_STORAGE_CHECKPOINT_STORE_H_

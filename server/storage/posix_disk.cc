@@ -1,0 +1,167 @@
+#include "server/storage/posix_disk.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "common/files/file_descriptor.h"
+
+namespace slipstream {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Linux reads and writes at most about 2 GiB in one call; smaller pieces also keep a call short.
+constexpr size_t kPieceBytes = size_t{64} << 20;
+
+// The process's umask clears some of these bits.
+constexpr mode_t kFileMode = 0666;
+constexpr mode_t kDirectoryMode = 0777;
+
+absl::Status Failure(std::string_view what, const std::string& path, int error) {
+  const std::string message = fmt::format("cannot {} {}: {}", what, path, std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(message) : absl::DataLossError(message);
+}
+
+class PosixFile final : public DiskFile {
+ public:
+  PosixFile(std::string path, FileDescriptor file)
+      : path_(std::move(path)), file_(std::move(file)) {}
+
+  absl::Status Append(std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t written =
+          write(file_.get(), bytes.data(), std::min<size_t>(bytes.size(), kPieceBytes));
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return Failure("write", path_, errno);
+      bytes = bytes.subspan(static_cast<size_t>(written));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Sync() override {
+    // Some file systems notice only here that the disk is full.
+    return fsync(file_.get()) == 0 ? absl::OkStatus() : Failure("sync", path_, errno);
+  }
+
+ private:
+  const std::string path_;
+  const FileDescriptor file_;
+};
+
+class PosixLock final : public DiskLock {
+ public:
+  explicit PosixLock(FileDescriptor file) : file_(std::move(file)) {}
+
+ private:
+  const FileDescriptor file_;
+};
+
+/// Returns the directory that has the name of `path`.
+std::string ParentOf(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  return parent.empty() ? "." : parent.string();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<DiskFile>> PosixDisk::Create(const std::string& path) {
+  FileDescriptor file(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+  if (!file.is_open()) return Failure("create", path, errno);
+  return std::make_unique<PosixFile>(path, std::move(file));
+}
+
+absl::Status PosixDisk::ReadAt(const std::string& path, uint64_t offset,
+                               std::span<std::byte> bytes) {
+  // Without O_NONBLOCK, opening a pipe would wait for its writer.
+  const FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file.is_open()) return Failure("read", path, errno);
+  while (!bytes.empty()) {
+    const ssize_t got = pread(file.get(), bytes.data(), std::min<size_t>(bytes.size(), kPieceBytes),
+                              static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Failure("read", path, errno);
+    if (got == 0) {
+      return absl::DataLossError(fmt::format("cannot read {}: it ends at byte {}", path, offset));
+    }
+    bytes = bytes.subspan(static_cast<size_t>(got));
+    offset += static_cast<uint64_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PosixDisk::Rename(const std::string& from, const std::string& to) {
+  if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  return Failure("rename", from + " to " + to, errno);
+}
+
+absl::Status PosixDisk::Remove(const std::string& path) {
+  return std::remove(path.c_str()) == 0 ? absl::OkStatus() : Failure("remove", path, errno);
+}
+
+absl::StatusOr<std::vector<DiskEntry>> PosixDisk::List(const std::string& directory) {
+  std::vector<DiskEntry> entries;
+  std::error_code error;
+  for (fs::directory_iterator entry(directory, error), end; !error && entry != end;
+       entry.increment(error)) {
+    DiskEntry found = {
+        .name = entry->path().filename().string(), .is_directory = false, .bytes = 0};
+    std::error_code gone;  // A file may be removed meanwhile.
+    found.is_directory = entry->is_directory(gone);
+    if (!gone && entry->is_regular_file(gone)) found.bytes = entry->file_size(gone);
+    if (!gone) entries.push_back(std::move(found));
+  }
+  if (error) return Failure("list", directory, error.value());
+  std::ranges::sort(entries, {}, &DiskEntry::name);
+  return entries;
+}
+
+absl::Status PosixDisk::MakeDirectories(const std::string& directory) {
+  fs::path made;
+  for (const fs::path& name : fs::path(directory)) {
+    made /= name;
+    if (mkdir(made.c_str(), kDirectoryMode) == 0) {
+      if (absl::Status synced = SyncDirectory(ParentOf(made.string())); !synced.ok()) {
+        return synced;
+      }
+      continue;
+    }
+    const int failure = errno;
+    // A directory that exists may be on a read-only file system, which mkdir says first.
+    std::error_code error;
+    if (!fs::is_directory(made, error)) return Failure("make", directory, failure);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PosixDisk::SyncDirectory(const std::string& directory) {
+  const FileDescriptor opened(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!opened.is_open()) return Failure("sync", directory, errno);
+  // Some file systems cannot sync a directory, and need not.
+  if (fsync(opened.get()) == 0 || errno == EINVAL || errno == ENOTSUP) return absl::OkStatus();
+  return Failure("sync", directory, errno);
+}
+
+absl::StatusOr<std::unique_ptr<DiskLock>> PosixDisk::Lock(const std::string& directory) {
+  const std::string path = directory + "/" + kLockName;
+  FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
+  if (!file.is_open()) return Failure("lock", path, errno);
+  if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return absl::ResourceExhaustedError(fmt::format("{} is in use by another process", directory));
+  }
+  return std::make_unique<PosixLock>(std::move(file));
+}
+
+}  // namespace slipstream

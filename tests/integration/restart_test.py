@@ -1,0 +1,190 @@
+"""Servers that are killed and started again go on from their checkpoints, and the run goes on."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import unittest
+
+import cluster
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+WORKERS = 3
+BATCHES = 240
+# Delays make the run take a few seconds, in which servers save several checkpoints.
+SETTINGS = {"cluster.workers": WORKERS, "data.train_examples": 32 * BATCHES,
+            "testing.push_delay_max": "60ms", "evaluation.every_epochs": 0,
+            "durability.level": "checkpoint", "durability.interval": "200ms"}
+
+
+def chance_of(name):
+    """Returns a source of chance, and prints the seed that repeats it."""
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"{name}: seed {seed}", flush=True)
+    return random.Random(seed)
+
+
+def saved_version(status, shard):
+    """Returns the version of the shard's newest checkpoint; -1 if it has none."""
+    shards = status["shards"]
+    checkpoint = shards[shard].get("checkpoint") if shard < len(shards) else None
+    return int(checkpoint["version"]) if checkpoint else -1
+
+
+def last_updates(run_dir):
+    """Returns the number of updates in the last whole line of a run's metrics; 0 without one."""
+    path = run_dir / "metrics.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    return json.loads(whole[-1])["updates"] if whole else 0
+
+
+class RestartTest(unittest.TestCase):
+    def start(self, directory, settings):
+        directory = pathlib.Path(directory)
+        settings = {**SETTINGS, "durability.directory": directory / "checkpoints", **settings}
+        return cluster.Cluster(CONFIG, settings, directory, workers=WORKERS)
+
+    def finish(self, live):
+        """Waits for the end of the run, and expects that all work is done and all workers have ended
+        well. Returns the status."""
+        status = live.wait_finished()
+        codes = [worker.wait(timeout=cluster.DEADLINE_S) for worker in live.workers.values()]
+        self.assertEqual(codes, [0] * WORKERS, live.log_texts())
+        self.assertEqual(int(status["batches_done"]), BATCHES)
+        return status
+
+    def wait_for_checkpoint(self, live, chance, shard):
+        """Waits for a random moment in the first third of the run after the shard has saved an update."""
+        after = chance.randrange(1, BATCHES // 3)
+        live.wait_for(lambda status: saved_version(status, shard) > 0
+                      and int(status["batches_done"]) >= after,
+                      f"a checkpoint of shard {shard} and {after} mini-batches")
+
+    def run_with_kill(self, settings, shard, chance):
+        """Kills the server of the shard in the middle of a run and starts it again. Returns the last
+        status."""
+        with cluster.scratch() as directory, self.start(directory, settings) as live:
+            self.wait_for_checkpoint(live, chance, shard)
+            live.kill_server(shard)
+            live.restart_server(shard)
+            return self.finish(live)
+
+    def expect_return_of(self, shard, policy):
+        chance = chance_of(f"{policy}, shard {shard}")
+        status = self.run_with_kill({"consistency.policy": policy}, shard, chance)
+        returned, other = status["shards"][shard], status["shards"][1 - shard]
+        self.assertEqual(int(returned["life"]), 1)
+        self.assertGreaterEqual(int(returned["version"]), int(returned["returned_to"]))
+        self.assertEqual(int(other["life"]), 0, "only the shard returns whose server died")
+        self.assertEqual(int(other["versions_lost"]), 0)
+
+    def test_a_server_goes_on_from_its_checkpoint(self):
+        for policy in ("async", "softsync"):
+            with self.subTest(policy=policy):
+                self.expect_return_of(1, policy)
+
+    def test_the_server_with_the_coordinator_goes_on_from_its_checkpoint(self):
+        for policy in ("async", "softsync"):
+            with self.subTest(policy=policy):
+                self.expect_return_of(0, policy)
+
+    def test_hardsync_ends_with_the_same_weights_whoever_was_killed(self):
+        settings = {"consistency.policy": "hardsync"}
+        with cluster.scratch() as directory, self.start(directory, settings) as live:
+            undisturbed = self.finish(live)
+        for shard in (0, 1):
+            with self.subTest(shard=shard):
+                chance = chance_of(f"hardsync, shard {shard}")
+                status = self.run_with_kill(settings, shard, chance)
+                self.assertEqual(status["weights_sha256"], undisturbed["weights_sha256"])
+                lives = {int(each["life"]) for each in status["shards"]}
+                self.assertEqual(lives, {1}, "all shards return together")
+
+    def test_a_server_killed_at_the_start_goes_on_or_is_named(self):
+        with cluster.scratch() as directory, self.start(directory, {}) as live:
+            live.wait_for(lambda status: status["phase"] in ("INITIALIZING", "TRAINING"),
+                          "the first weights")
+            live.kill_server(1)
+            live.restart_server(1)
+            try:
+                self.finish(live)
+            except AssertionError as failure:
+                # Without a complete checkpoint, the initial weights are gone. If they were on their
+                # way, another worker is granted to send them, and the first one ends.
+                self.assertRegex(str(failure), "the run failed: .*shard 1.*checkpoint"
+                                 "|initialisation is granted to worker")
+
+    def test_other_settings_are_refused_by_their_key(self):
+        for shard in (0, 1):
+            with self.subTest(shard=shard), cluster.scratch() as directory, \
+                    self.start(directory, {}) as live:
+                self.wait_for_checkpoint(live, chance_of(f"other settings, shard {shard}"), shard)
+                live.kill_server(shard)
+                port_file = live.directory / f"server-{shard}.port"
+                address = port_file.read_text()
+                try:
+                    live.restart_server(shard, {"optimizer.learning_rate": 0.5})
+                    code = live.servers[shard].wait(timeout=cluster.DEADLINE_S)
+                except AssertionError:  # It has ended before it listened.
+                    code = live.servers.pop().wait()
+                self.assertNotEqual(code, 0)
+                self.assertIn("optimizer.learning_rate", live.log_text(f"server-{shard}"))
+                port_file.write_text(address)
+                live.restart_server(shard)
+                self.finish(live)
+
+    def test_a_second_process_for_a_shard_is_refused(self):
+        # The second one gives up after the start timeout.
+        with cluster.scratch() as directory, \
+                self.start(directory, {"cluster.start_timeout": "10s"}) as live:
+            address = (live.directory / "server-1.port").read_text()
+            self.wait_for_checkpoint(live, chance_of("second process"), 1)
+            live.start_server(1)
+            second = live.servers.pop()
+            try:
+                self.assertNotEqual(second.wait(timeout=cluster.DEADLINE_S), 0)
+                self.assertIn("another process", live.log_text("server-1"))
+            finally:
+                second.kill()
+            status = self.finish(live)
+        self.assertEqual([int(shard["life"]) for shard in status["shards"]], [0, 0])
+        self.assertEqual(status["shards"][1]["address"], address.strip())
+
+    def server_of(self, run_dir, shard):
+        """Returns the id of the process that psctl run has started for the shard."""
+        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                words = entry.read_text().split("\0")
+            except OSError:
+                continue  # It has ended.
+            if words[0].endswith("ps_server") and f"{run_dir}/run.yaml" in words \
+                    and words[words.index("--shard") + 1] == str(shard):
+                return int(entry.parent.name)
+        raise AssertionError(f"no server of shard {shard}")
+
+    def test_psctl_run_starts_a_server_again(self):
+        settings = {**SETTINGS, "consistency.policy": "softsync"}
+        with cluster.scratch() as directory:
+            run_dir = pathlib.Path(directory) / "run"
+            psctl = subprocess.Popen(
+                [cluster.program("deploy/psctl/psctl"), "run", str(CONFIG), "--restart", "-o", "json",
+                 "--run-dir", str(run_dir), *cluster.overrides(settings)],
+                text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            try:
+                cluster.wait_until(lambda: psctl.poll() is not None or last_updates(run_dir) > 20,
+                                   "some updates")
+                os.kill(self.server_of(run_dir, 1), signal.SIGKILL)
+                said, errors = psctl.communicate(timeout=cluster.DEADLINE_S)
+            finally:
+                psctl.kill()  # Its processes end with it.
+        self.assertEqual(psctl.returncode, 0, errors)
+        summary = json.loads(said)
+        self.assertEqual(summary["ended_by"], "epochs")
+        self.assertEqual([server["life"] for server in summary["servers"]], [0, 1])
+        self.assertEqual(summary["returns"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

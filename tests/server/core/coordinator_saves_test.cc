@@ -1,0 +1,222 @@
+#include "server/core/coordinator_saves.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "tests/server/core/coordinator_lives_fixture.h"
+
+// Tests of when shards are told to save their state, and which state all have.
+
+namespace slipstream {
+namespace {
+
+class SavesTest : public testing::Test {
+ protected:
+  static constexpr absl::Duration kInterval = absl::Seconds(10);
+
+  SavesTest() {
+    for (uint32_t shard = 0; shard < 2; ++shard) Report(shard, 0);
+    Ask(true);
+  }
+
+  void Report(uint32_t shard, uint64_t version, std::vector<SavedVersion> saved = {}) {
+    const ServerReport report = {.shard = ShardId{shard},
+                                 .instance = 1,
+                                 .number = ++reports_,
+                                 .address = "host:1",
+                                 .orders_seen = orders_,
+                                 .initialized = true,
+                                 .saved = std::move(saved),
+                                 .version = Version{version}};
+    ASSERT_TRUE(servers_.Record(report, now_).ok());
+    saves_.OnReport(servers_, report.shard, in_step_);
+  }
+
+  void ReportAll(uint64_t version, const std::vector<SavedVersion>& saved = {}) {
+    for (uint32_t shard = 0; shard < 2; ++shard) Report(shard, version, saved);
+  }
+
+  /// Asks for the next order, and returns its version if one was given.
+  std::optional<uint64_t> Ask(bool in_step) {
+    in_step_ = in_step;
+    const uint64_t number = saves_.order().number;
+    saves_.OrderIfDue(servers_, in_step, now_);
+    if (saves_.order().number == number) return std::nullopt;
+    EXPECT_EQ(saves_.order().number, number + 1);
+    saves_.OnAnnounced(++orders_);
+    return Value(saves_.order().version);
+  }
+
+  absl::Time now_ = absl::UnixEpoch();
+  Servers servers_{2, absl::Seconds(5)};
+  Saves saves_{kInterval, 2};
+  uint64_t reports_ = 0;
+  uint64_t orders_ = 1;
+  bool in_step_ = true;
+};
+
+TEST_F(SavesTest, TheFirstOrderComesAfterAnInterval) {
+  now_ += kInterval - absl::Milliseconds(1);
+  EXPECT_EQ(Ask(true), std::nullopt);
+
+  now_ += absl::Milliseconds(1);
+  EXPECT_EQ(Ask(true), Saves::kMarginMin);
+}
+
+TEST_F(SavesTest, InStepTheVersionLiesAboutASecondAheadOfTheFirstShard) {
+  Report(0, 299);
+  Report(1, 300);
+  now_ += kInterval;
+
+  EXPECT_EQ(Ask(true), 330u);
+}
+
+TEST_F(SavesTest, InStepTheNextOrderWaitsUntilAllHaveSavedTheLast) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(true), 330u);
+  ReportAll(320);
+  now_ += 2 * kInterval;
+  EXPECT_EQ(Ask(true), std::nullopt) << "they have not come so far";
+
+  Report(0, 340, {Saved(330)});
+  Report(1, 330);
+  EXPECT_EQ(Ask(true), std::nullopt);
+  Report(1, 340, {Saved(330)});
+  EXPECT_TRUE(Ask(true).has_value());
+}
+
+TEST_F(SavesTest, AShardThatHeardTooLateDoublesTheMarginOfTheNextOrder) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(true), 330u);
+  ReportAll(331);
+  ReportAll(600);
+  now_ += kInterval;
+  EXPECT_EQ(Ask(true), 660u);
+  ReportAll(661);
+  ReportAll(900);
+  now_ += kInterval;
+  EXPECT_EQ(Ask(true), 1020u);
+
+  ReportAll(1000);
+  ReportAll(1200, {Saved(1020)});
+  now_ += kInterval;
+  EXPECT_EQ(Ask(true), 1230u) << "the margin is a second again";
+}
+
+TEST_F(SavesTest, TheMarginHasABound) {
+  uint64_t version = 0;
+  for (int times = 0; times < 70; ++times) {
+    now_ += kInterval;
+    const std::optional<uint64_t> ordered = Ask(true);
+    ASSERT_TRUE(ordered.has_value());
+    ASSERT_LE(*ordered, version + Saves::kMarginMax);
+    version = *ordered + 1;
+    ReportAll(version);
+  }
+}
+
+TEST_F(SavesTest, AShardThatIsStillWritingHasMoreTimeButNotForEver) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(true), 330u);
+  ReportAll(320);
+  Report(0, 340, {Saved(330)});
+  Report(1, 340);
+
+  now_ += kInterval;
+  EXPECT_EQ(Ask(true), std::nullopt);
+  now_ += (Saves::kIntervalsMax - 1) * kInterval;
+  EXPECT_TRUE(Ask(true).has_value());
+}
+
+TEST_F(SavesTest, OutOfStepEachShardSavesItsNextVersion) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(false), 0u);
+
+  Report(0, 400, {Saved(301)});
+  Report(1, 400);
+  now_ += kInterval;
+  EXPECT_EQ(Ask(false), std::nullopt) << "shard 1 writes";
+  Report(1, 400, {Saved(302)});
+  EXPECT_EQ(Ask(false), 0u);
+  now_ += kInterval;
+  EXPECT_EQ(Ask(false), 0u) << "no shard has made a version that it could have saved";
+  EXPECT_EQ(saves_.order().safe, std::nullopt);
+}
+
+TEST_F(SavesTest, TheSafeCheckpointIsTheNewestThatAllHaveAndNeverAnOlderOne) {
+  Report(0, 50, {Saved(10), Saved(20), Saved(30)});
+  EXPECT_EQ(saves_.order().safe, std::nullopt);
+  Report(1, 50, {Saved(10), Saved(20)});
+  EXPECT_EQ(saves_.order().safe, Saved(20));
+
+  Report(1, 0);  // A new process that does not know the run yet.
+  EXPECT_EQ(saves_.order().safe, Saved(20));
+  Report(0, 50, {Saved(20), Saved(5, 1)});
+  Report(1, 50, {Saved(20), Saved(5, 1)});
+  EXPECT_EQ(saves_.order().safe, Saved(5, 1));
+}
+
+TEST_F(SavesTest, AfterAReturnNobodyWaitsForTheLastOrder) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(true), 330u);
+
+  saves_.OnReturn();
+  ReportAll(100);
+  EXPECT_EQ(Ask(true), std::nullopt);
+  now_ += kInterval;
+
+  EXPECT_EQ(Ask(true), 102u);
+}
+
+TEST_F(CoordinatorLivesTest, TheOrdersSayWhatToSaveWhileTheRunTrains) {
+  TrainDurably(Durable(Policy::kHardsync));
+  coordinator().Tick(now_);
+  EXPECT_EQ(coordinator().orders().save, (SaveOrder{.safe = Saved(0)}));
+  now_ += absl::Seconds(4);
+  coordinator().Tick(now_);
+  Reach(6);
+  now_ += absl::Seconds(6);
+  for (const Identity& worker : {ada_, bob_}) {
+    ASSERT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
+  }
+
+  EXPECT_EQ(coordinator().orders().save,
+            (SaveOrder{.number = 1, .version = Version{8}, .safe = Saved(0)}));
+}
+
+TEST_F(CoordinatorLivesTest, NothingIsOrderedWhileAShardIsAway) {
+  TrainDurably(Durable());
+  coordinator().Tick(now_);
+  Restart(1);
+  NameCheckpoints(1);
+  now_ += absl::Seconds(5);
+  Report(0);
+  EXPECT_EQ(coordinator().orders().save.number, 0u);
+
+  Follow(1);
+  now_ += absl::Seconds(10);
+  Report(0);
+  EXPECT_EQ(coordinator().orders().save.number, 1u);
+}
+
+TEST_F(CoordinatorLivesTest, WithoutCheckpointsNothingIsOrdered) {
+  RunSpec spec = Durable(Policy::kHardsync);
+  spec.durability.level = DurabilitySpec::Level::kMemory;
+  TrainDurably(spec);
+  now_ += absl::Seconds(4);
+  coordinator().Tick(now_);
+  now_ += absl::Seconds(10);
+  Report(0);
+
+  EXPECT_EQ(coordinator().orders().save, SaveOrder());
+}
+
+}  // namespace
+}  // namespace slipstream

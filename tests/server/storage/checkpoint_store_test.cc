@@ -1,0 +1,199 @@
+#include "server/storage/checkpoint_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/storage/checkpoint_fixture.h"
+#include "tests/support/captured_log.h"
+#include "tests/support/simulated_disk.h"
+
+namespace slipstream {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CheckpointStoreTest : public testing::Test {
+ protected:
+  CheckpointStoreTest() { Open(); }
+
+  void Open() {
+    store_ = nullptr;  // It has the lock.
+    auto opened = OpenStore(disk_);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    store_ = *std::move(opened);
+  }
+
+  void SaveAll(const std::vector<SavedVersion>& all) {
+    for (const SavedVersion& saved : all) {
+      ASSERT_TRUE(SaveContent(*store_, saved, Content::Of(Value(saved.version))).ok());
+    }
+  }
+
+  std::vector<std::string> Names() {
+    const std::vector<DiskEntry> entries = disk_.List(kDirectory).value();
+    std::vector<std::string> names;
+    for (const DiskEntry& entry : entries) {
+      if (entry.name != kLockName) names.push_back(entry.name);
+    }
+    return names;
+  }
+
+  SimulatedDisk disk_;
+  CapturedLog log_;
+  std::unique_ptr<CheckpointStore> store_;
+};
+
+TEST_F(CheckpointStoreTest, GivesBackWhatWasSavedAlsoToALaterProcess) {
+  SaveAll({Saved(0, 0), Saved(0, 12, 3)});
+
+  disk_.Crash();
+  Open();
+
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 0), Saved(0, 12, 3)));
+  EXPECT_EQ(LoadContent(*store_, Saved(0, 0)).value(), Content::Of(0));
+  EXPECT_EQ(LoadContent(*store_, Saved(0, 12)).value(), Content::Of(12));
+  EXPECT_THAT(Names(), ElementsAre("checkpoint-0-0", "checkpoint-0-12"));
+}
+
+TEST_F(CheckpointStoreTest, TellsHowLargeACheckpointIs) {
+  EXPECT_EQ(store_->BytesOf(Saved(0, 1)), std::nullopt);
+  SaveAll({Saved(0, 1)});
+  const std::optional<uint64_t> bytes = store_->BytesOf(Saved(0, 1));
+
+  Open();
+
+  EXPECT_EQ(store_->BytesOf(Saved(0, 1)), bytes);
+  const std::vector<DiskEntry> entries =
+      disk_.List(std::string(kDirectory) + "/checkpoint-0-1").value();
+  uint64_t on_disk = 0;
+  for (const DiskEntry& entry : entries) {
+    if (entry.name != kManifestFile) on_disk += entry.bytes;
+  }
+  EXPECT_EQ(bytes, on_disk);
+}
+
+TEST_F(CheckpointStoreTest, ASecondSaveOfAVersionChangesNothing) {
+  SaveAll({Saved(0, 1)});
+
+  EXPECT_TRUE(SaveContent(*store_, Saved(0, 1), Content::Of(99)).ok());
+
+  EXPECT_EQ(LoadContent(*store_, Saved(0, 1)).value(), Content::Of(1));
+}
+
+TEST_F(CheckpointStoreTest, OnlyOneProcessHasADirectory) {
+  const absl::Status second = OpenStore(disk_).status();
+
+  EXPECT_EQ(second.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(second.message()), HasSubstr(kDirectory));
+  EXPECT_TRUE(CheckpointStore::Open(disk_, "/checkpoints", kRun, ShardId{2}).ok());
+  EXPECT_TRUE(CheckpointStore::Open(disk_, "/checkpoints", kRun + 1, kShard).ok());
+  Open();
+}
+
+TEST_F(CheckpointStoreTest, KeepsTheNewestAndWhatIsSafe) {
+  SaveAll({Saved(0, 5), Saved(0, 9), Saved(1, 7), Saved(1, 8), Saved(2, 6)});
+
+  ASSERT_TRUE(store_->Prune(2, Saved(0, 9)).ok());
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 9), Saved(1, 7), Saved(1, 8), Saved(2, 6)));
+
+  ASSERT_TRUE(store_->Prune(3, std::nullopt).ok());
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(1, 7), Saved(1, 8), Saved(2, 6)));
+
+  ASSERT_TRUE(store_->Prune(2, Saved(2, 6)).ok());
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(1, 8), Saved(2, 6)));
+  EXPECT_THAT(Names(), ElementsAre("checkpoint-1-8", "checkpoint-2-6"));
+  disk_.Crash();
+  Open();
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(1, 8), Saved(2, 6)));
+}
+
+TEST_F(CheckpointStoreTest, RemovesWhatALifeLeavesBehindThatBeginsEarlier) {
+  SaveAll({Saved(0, 5), Saved(0, 9), Saved(1, 7)});
+
+  ASSERT_TRUE(store_->RemoveAfter(Saved(0, 5)).ok());
+
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 5)));
+  EXPECT_THAT(Names(), ElementsAre("checkpoint-0-5"));
+  EXPECT_EQ(store_->LoadState(Saved(0, 9)).status().code(), absl::StatusCode::kNotFound);
+}
+
+TEST_F(CheckpointStoreTest, DoesNotOfferADamagedCheckpointAndReplacesIt) {
+  SaveAll({Saved(0, 1), Saved(0, 2), Saved(0, 3)});
+  const std::string folder = std::string(kDirectory) + "/checkpoint-0-";
+  disk_.BytesOf(folder + "1/arrays.bin").pop_back();
+  disk_.BytesOf(folder + "2/MANIFEST")[30] ^= 1;
+  disk_.BytesOf(folder + "3/weights.safetensors")[5000] ^= 1;
+
+  Open();
+
+  // A wrong byte is found when the file is read.
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 3)));
+  EXPECT_EQ(log_.Count("checkpoint-0-1/arrays.bin: truncated: it ends at byte 19999"), 1);
+  EXPECT_EQ(log_.Count("checkpoint-0-2/MANIFEST: damaged"), 1);
+  EXPECT_EQ(LoadContent(*store_, Saved(0, 3)).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(store_->saved(), IsEmpty());
+  SaveAll({Saved(0, 1), Saved(0, 2), Saved(0, 3)});
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 1), Saved(0, 2), Saved(0, 3)));
+  for (const uint64_t version : {1, 2, 3}) {
+    EXPECT_EQ(LoadContent(*store_, Saved(0, version)).value(), Content::Of(version));
+  }
+}
+
+TEST_F(CheckpointStoreTest, ACheckpointFromElsewhereIsNotOffered) {
+  SaveAll({Saved(0, 1)});
+  ASSERT_TRUE(disk_
+                  .Rename(std::string(kDirectory) + "/checkpoint-0-1",
+                          std::string(kDirectory) + "/checkpoint-0-2")
+                  .ok());
+
+  Open();
+
+  EXPECT_THAT(store_->saved(), IsEmpty());
+  EXPECT_EQ(log_.Count("checkpoint-0-2: is the checkpoint checkpoint-0-1 of run "), 1);
+}
+
+TEST_F(CheckpointStoreTest, NamesTheOtherProgramWhoseStateItCannotRead) {
+  SaveAll({Saved(0, 1)});
+  std::string& text = disk_.BytesOf(std::string(kDirectory) + "/checkpoint-0-1/MANIFEST");
+  CheckpointManifest manifest = ParseManifest(text).value();
+  manifest.program = "0.0.9";
+  text = EncodeManifest(manifest);
+  std::vector<float> weights(kRange.size());
+
+  const absl::Status refused = store_->LoadState(Saved(0, 1)).status();
+  const LoadedArray array = {.name = "weights", .values = weights};
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("checkpoint-0-1: slipstream 0.0.9 has written it"),
+                    HasSubstr("weights.safetensors can be read")));
+  EXPECT_TRUE(store_->LoadArrays(Saved(0, 1), {&array, 1}).ok());
+  EXPECT_EQ(weights, Content::Of(1).weights);
+}
+
+TEST_F(CheckpointStoreTest, NamesAnArrayThatIsNotThere) {
+  SaveAll({Saved(0, 1)});
+  std::vector<float> values(kRange.size());
+  const auto load = [&](const char* name, size_t size) {
+    const LoadedArray array = {.name = name, .values = std::span(values).first(size)};
+    return store_->LoadArrays(Saved(0, 1), {&array, 1});
+  };
+
+  EXPECT_TRUE(load("state0", kRange.size()).ok());
+  EXPECT_EQ(load("state1", kRange.size()).code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(load("state0", 7).message()),
+              HasSubstr("checkpoint-0-1: has no array \"state0\" of 7 values"));
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 1))) << "it is not damaged";
+}
+
+}  // namespace
+}  // namespace slipstream

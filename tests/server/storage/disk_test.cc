@@ -1,0 +1,140 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "server/storage/posix_disk.h"
+#include "tests/support/simulated_disk.h"
+
+namespace slipstream {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
+
+absl::Status Write(Disk& disk, const std::string& path, std::string_view text) {
+  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk.Create(path);
+  if (!file.ok()) return file.status();
+  absl::Status written = (*file)->Append(Bytes(text));
+  return written.ok() ? (*file)->Sync() : written;
+}
+
+std::string Read(Disk& disk, const std::string& path, uint64_t offset, size_t size) {
+  std::string text(size, '\0');
+  const absl::Status read = disk.ReadAt(path, offset, std::as_writable_bytes(std::span(text)));
+  EXPECT_TRUE(read.ok()) << read;
+  return text;
+}
+
+/// What both disks promise.
+class DiskTest : public testing::TestWithParam<bool> {
+ protected:
+  DiskTest() {
+    if (GetParam()) {
+      disk_ = std::make_unique<SimulatedDisk>();
+    } else {
+      disk_ = std::make_unique<PosixDisk>();
+    }
+    EXPECT_TRUE(disk_->MakeDirectories(directory_ + "/a/b").ok());
+  }
+  ~DiskTest() override { std::filesystem::remove_all(directory_); }
+
+  const std::string directory_ = testing::TempDir() + "/disk_test-" + std::to_string(getpid());
+  std::unique_ptr<Disk> disk_;
+};
+
+TEST_P(DiskTest, KeepsFilesInDirectories) {
+  ASSERT_TRUE(Write(*disk_, directory_ + "/a/one", "0123456789").ok());
+  ASSERT_TRUE(disk_->MakeDirectories(directory_ + "/a/b").ok()) << "they are there";
+
+  EXPECT_THAT(disk_->List(directory_ + "/a").value(),
+              ElementsAre(DiskEntry{.name = "b", .is_directory = true},
+                          DiskEntry{.name = "one", .bytes = 10}));
+  EXPECT_EQ(Read(*disk_, directory_ + "/a/one", 0, 10), "0123456789");
+  EXPECT_EQ(Read(*disk_, directory_ + "/a/one", 7, 3), "789");
+  EXPECT_TRUE(disk_->SyncDirectory(directory_ + "/a").ok());
+}
+
+TEST_P(DiskTest, RenamesAndRemoves) {
+  ASSERT_TRUE(Write(*disk_, directory_ + "/a/one", "x").ok());
+
+  EXPECT_TRUE(disk_->Rename(directory_ + "/a", directory_ + "/c").ok());
+  EXPECT_EQ(Read(*disk_, directory_ + "/c/one", 0, 1), "x");
+  EXPECT_FALSE(disk_->Remove(directory_ + "/c").ok()) << "it is not empty";
+  EXPECT_TRUE(disk_->Remove(directory_ + "/c/one").ok());
+  EXPECT_TRUE(disk_->Remove(directory_ + "/c/b").ok());
+  EXPECT_TRUE(disk_->Remove(directory_ + "/c").ok());
+  EXPECT_THAT(disk_->List(directory_).value(), IsEmpty());
+}
+
+TEST_P(DiskTest, RefusesWhatCannotBeAndNamesThePath) {
+  const std::string one = directory_ + "/a/one";
+  const std::string none = directory_ + "/none/one";
+  ASSERT_TRUE(Write(*disk_, one, "x").ok());
+  ASSERT_TRUE(Write(*disk_, directory_ + "/a/b/two", "x").ok());
+  ASSERT_TRUE(disk_->MakeDirectories(directory_ + "/c").ok());
+  std::byte bytes[2];
+
+  const auto expect = [](const absl::Status& failure, absl::StatusCode code,
+                         const std::string& path) {
+    EXPECT_EQ(failure.code(), code);
+    EXPECT_THAT(std::string(failure.message()), HasSubstr(path));
+  };
+  expect(disk_->Create(one).status(), absl::StatusCode::kDataLoss, one);
+  expect(disk_->ReadAt(one, 0, bytes), absl::StatusCode::kDataLoss, one);
+  expect(disk_->MakeDirectories(one + "/x"), absl::StatusCode::kDataLoss, one);
+  expect(disk_->Rename(directory_ + "/c", directory_ + "/a"), absl::StatusCode::kDataLoss,
+         directory_ + "/a");
+  expect(disk_->Create(none).status(), absl::StatusCode::kNotFound, none);
+  expect(disk_->ReadAt(none, 0, bytes), absl::StatusCode::kNotFound, none);
+  expect(disk_->Rename(none, one), absl::StatusCode::kNotFound, none);
+  expect(disk_->Remove(none), absl::StatusCode::kNotFound, none);
+  expect(disk_->List(none).status(), absl::StatusCode::kNotFound, none);
+  expect(disk_->SyncDirectory(none), absl::StatusCode::kNotFound, none);
+}
+
+TEST_P(DiskTest, ADirectoryHasOneLock) {
+  absl::StatusOr<std::unique_ptr<DiskLock>> first = disk_->Lock(directory_ + "/a");
+  ASSERT_TRUE(first.ok()) << first.status();
+
+  EXPECT_EQ(disk_->Lock(directory_ + "/a").status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(disk_->Lock(directory_ + "/a/b").ok());
+  first->reset();
+  EXPECT_TRUE(disk_->Lock(directory_ + "/a").ok());
+}
+
+INSTANTIATE_TEST_SUITE_P(Disks, DiskTest, testing::Bool(),
+                         [](const auto& param) { return param.param ? "Simulated" : "Posix"; });
+
+TEST(SimulatedDiskTest, ACrashUndoesWhatWasNotSynced) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(disk.MakeDirectories("/a").ok());
+  ASSERT_TRUE(Write(disk, "/a/synced", "x").ok());
+  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
+  ASSERT_TRUE(Write(disk, "/a/without_its_name", "x").ok());
+  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk.Create("/a/tail");
+  ASSERT_TRUE((*file)->Append(Bytes("head")).ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE(disk.Remove("/a/without_its_name").ok());
+  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
+  ASSERT_TRUE((*file)->Append(Bytes(" and tail")).ok());
+  ASSERT_TRUE(disk.Rename("/a/synced", "/a/renamed").ok());
+
+  disk.Crash();
+
+  EXPECT_THAT(disk.List("/a").value(), ElementsAre(DiskEntry{.name = "synced", .bytes = 1},
+                                                   DiskEntry{.name = "tail", .bytes = 4}));
+  EXPECT_EQ(Read(disk, "/a/tail", 0, 4), "head");
+}
+
+}  // namespace
+}  // namespace slipstream

@@ -1,0 +1,97 @@
+#ifndef SLIPSTREAM_TESTS_SUPPORT_SIMULATED_DISK_H_
+#define SLIPSTREAM_TESTS_SUPPORT_SIMULATED_DISK_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/storage/disk.h"
+
+namespace slipstream {
+
+/// A file system in memory that crashes, fills up and fails when a test says so.
+///
+/// It keeps two states: what programs see, and what is on the disk. Sync and SyncDirectory carry
+/// the one over to the other, and a crash goes back. What was not synced is lost then, or partly
+/// there, as the seed draws: a file may keep a part of the bytes that it lacks, with the last of
+/// them torn, and a directory may keep all of its new, renamed and removed names or none.
+///
+/// The calls of Disk and DiskFile are counted, so that a test can let each of them fail in turn.
+///
+/// Not thread-safe: one owner.
+class SimulatedDisk final : public Disk {
+ public:
+  absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path) override;
+  absl::Status ReadAt(const std::string& path, uint64_t offset,
+                      std::span<std::byte> bytes) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override;
+  absl::Status Remove(const std::string& path) override;
+  absl::StatusOr<std::vector<DiskEntry>> List(const std::string& directory) override;
+  absl::Status MakeDirectories(const std::string& directory) override;
+  absl::Status SyncDirectory(const std::string& directory) override;
+  absl::StatusOr<std::unique_ptr<DiskLock>> Lock(const std::string& directory) override;
+
+  /// The number of calls so far.
+  uint64_t calls() const { return calls_; }
+
+  /// Lets the `number`-th call from now on fail, counted from 1. An Append that fails adds a half
+  /// of its bytes.
+  void FailCall(uint64_t number) { fails_at_ = calls_ + number; }
+
+  /// Lets that call and all later ones fail, as the machine stands still. Crash ends this.
+  void StopAtCall(uint64_t number) { stops_at_ = calls_ + number; }
+
+  /// Returns whether a call has failed because of FailCall or StopAtCall.
+  bool has_failed() const { return calls_ >= std::min(fails_at_, stops_at_); }
+
+  /// The bytes of all files.
+  uint64_t BytesUsed() const { return BytesUsed(*root_); }
+
+  /// Bounds the bytes of all files. Appends that pass it add what there is room for, and fail.
+  void SetCapacity(uint64_t bytes) { capacity_ = bytes; }
+
+  /// The machine stops and starts again. `seed` draws what is left of what was not synced; without
+  /// one, nothing is. Locks are free again, and nothing fails any more.
+  void Crash(std::optional<uint64_t> seed = std::nullopt);
+
+  /// Returns the bytes of a file, to be read or damaged as a disk would. The file must exist.
+  std::string& BytesOf(const std::string& path);
+
+ private:
+  /// A file or directory. A directory's names lead to nodes, which may be on the disk before the
+  /// names are.
+  struct Node {
+    bool is_directory = false;
+    std::string bytes;
+    std::string synced_bytes;
+    std::map<std::string, std::shared_ptr<Node>> entries;
+    std::map<std::string, std::shared_ptr<Node>> synced_entries;
+  };
+  class File;
+  class LockHolder;
+
+  /// Counts a call, and fails it if its turn has come.
+  absl::Status Count(const std::string& path);
+
+  /// Returns null if there is no such file or directory.
+  std::shared_ptr<Node> Find(const std::string& path) const;
+  std::shared_ptr<Node> FindDirectory(const std::string& path) const;
+  static uint64_t BytesUsed(const Node& node);
+
+  std::shared_ptr<Node> root_ = std::make_shared<Node>(Node{.is_directory = true});
+  std::set<std::string> locked_;
+  uint64_t calls_ = 0;
+  uint64_t fails_at_ = std::numeric_limits<uint64_t>::max();
+  uint64_t stops_at_ = std::numeric_limits<uint64_t>::max();
+  uint64_t capacity_ = std::numeric_limits<uint64_t>::max();
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_TESTS_SUPPORT_SIMULATED_DISK_H_
