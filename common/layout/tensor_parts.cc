@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kOf = " of ";
 
-// What a part's name leaves of the bytes of a name for that of its tensor. The range and the shape
+// A part's name has so many bytes for the name of its tensor. The range and the shape
 // take 55 bytes at most, as neither has more values than kParametersMax.
 constexpr size_t kTensorNameBytesMax = TensorLayout::kNameBytesMax - 64;
 

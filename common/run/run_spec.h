@@ -286,7 +286,7 @@ struct LogSpec {
   friend bool operator==(const LogSpec&, const LogSpec&) = default;
 };
 
-/// What survives the end of a server.
+/// How much of a shard survives the end of its server.
 struct DurabilitySpec {
   /// kMemory: nothing. kCheckpoint: what the shard's last checkpoint holds.
   enum class Level { kMemory, kCheckpoint };

@@ -74,9 +74,7 @@ absl::StatusOr<ShardSave> CheckpointWriter::ReadState(const SavedVersion& which)
   return save;
 }
 
-absl::Status CheckpointWriter::ReadArrays(
-    const SavedVersion& which,
-    const std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>>& arrays) {
+absl::Status CheckpointWriter::ReadArrays(const SavedVersion& which, const ArrayBuffers& arrays) {
   std::vector<LoadedArray> loaded;
   for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
   return store_->LoadArrays(which, loaded);

@@ -73,9 +73,7 @@ class CheckpointWriter {
   /// another version of the program wrote it. Both take as long as the disk does. REQUIRES:
   /// StopWriting was called.
   absl::StatusOr<ShardSave> ReadState(const SavedVersion& which);
-  absl::Status ReadArrays(
-      const SavedVersion& which,
-      const std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>>& arrays);
+  absl::Status ReadArrays(const SavedVersion& which, const ArrayBuffers& arrays);
 
   /// Removes the checkpoints that are newer than `from`, to which the shard has returned.
   void RemoveAfter(const SavedVersion& from);

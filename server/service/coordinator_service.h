@@ -164,7 +164,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   /// The work that one event left to be done without the lock.
   struct Aftermath {
-    /// What has to be on the disk before: as `to_keep_`.
+    /// The changes that have to be on the disk before, counted as `to_keep_` is.
     uint64_t keep_first = 0;
     Answers answers;
     std::vector<Coordinator::Note> notes;

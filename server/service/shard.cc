@@ -150,16 +150,13 @@ std::shared_ptr<const ShardSave> Shard::SaveNow() {
   return save;
 }
 
-std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> Shard::NewArrays(
-    const ModelOrders& model) {
+ArrayBuffers Shard::NewArrays(const ModelOrders& model) {
   if (training_state_ == nullptr && failure_.empty()) failure_ = MakePath(model);
   if (training_state_ == nullptr) return {};
   return training_state_->NewArrays();
 }
 
-void Shard::Return(ShardSave saved,
-                   std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays,
-                   Life life) {
+void Shard::Return(ShardSave saved, ArrayBuffers arrays, Life life) {
   PS_CHECK(MayReturn());
   held_.clear();
   bases_.clear();

@@ -82,7 +82,7 @@ struct ShardResult {
   /// The outcome of a push that has become complete.
   std::optional<PushRecord> record;
 
-  /// What is to be saved, complete; null if nothing is.
+  /// A save that is complete; null if there is none.
   std::shared_ptr<const ShardSave> save;
 };
 
@@ -147,13 +147,11 @@ class Shard {
 
   /// Makes memory for the model, if that was not done yet, and returns buffers for what was saved.
   /// Empty if there is not enough memory, or the shard has failed.
-  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> NewArrays(
-      const ModelOrders& model);
+  ArrayBuffers NewArrays(const ModelOrders& model);
 
   /// Goes on in `life` from a state that was saved. `arrays` are those of NewArrays, filled.
   /// REQUIRES: MayReturn(). OnOrders has to follow, with the orders that made it return.
-  void Return(ShardSave saved,
-              std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays, Life life);
+  void Return(ShardSave saved, ArrayBuffers arrays, Life life);
 
   /// Orders older than those before have no effect.
   ShardResult OnOrders(const ServerOrders& orders);

@@ -80,7 +80,7 @@ bool ShardEngine::ReadersWait() {
 
 std::string ShardEngine::Failure() {
   MutexLock lock(mutex_);
-  // What another process has will be free when that ends.
+  // A directory that another process has is free once that ends.
   const bool may_pass = store_failure_.ok() || absl::IsResourceExhausted(store_failure_);
   return may_pass ? shard_.failure() : std::string(store_failure_.message());
 }
@@ -265,7 +265,7 @@ bool ShardEngine::MayReturn() const {
 
 absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model) {
   std::shared_ptr<CheckpointWriter> checkpoints;
-  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays;
+  ArrayBuffers arrays;
   {
     MutexLock lock(mutex_);
     checkpoints = checkpoints_;

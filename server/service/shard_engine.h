@@ -184,7 +184,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
 
-  // What was to be saved before the place for it was open; null if nothing was.
+  // The newest save from before the place for checkpoints was open; null if there was none.
   std::shared_ptr<const ShardSave> unsaved_ ABSL_GUARDED_BY(mutex_);
 
   // Set once the process ends: the shard returns nowhere any more.

@@ -16,6 +16,9 @@
 
 namespace slipstream {
 
+/// Buffers for the arrays of a checkpoint, with their names, the weights first.
+using ArrayBuffers = std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>>;
+
 /// The values of one version, and what the next update needs beside them.
 struct SavedValues {
   /// The names of the arrays, the weights first, as TrainingState::ArrayNames has them, and the

@@ -104,8 +104,8 @@ SavedValues TrainingState::Save() {
   return saved;
 }
 
-std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> TrainingState::NewArrays() {
-  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays;
+ArrayBuffers TrainingState::NewArrays() {
+  ArrayBuffers arrays;
   arrays.emplace_back(kWeightsArray, pool_.TryTake());
   for (uint32_t i = 0; i < row_.state_arrays; ++i) {
     arrays.emplace_back(NameOfState(i), pool_.TryTake());
@@ -116,9 +116,7 @@ std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> TrainingState:
   return arrays;
 }
 
-void TrainingState::Restore(
-    std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays,
-    const SavedValues& saved) {
+void TrainingState::Restore(ArrayBuffers arrays, const SavedValues& saved) {
   PS_CHECK(in_place_ == nullptr);
   draft_.reset();
   sum_.reset();

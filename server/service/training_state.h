@@ -82,12 +82,11 @@ class TrainingState {
 
   /// Returns the names of the arrays that Save returns, and new buffers to be filled with the
   /// values of each. Empty if there is not enough memory.
-  std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> NewArrays();
+  ArrayBuffers NewArrays();
 
   /// Goes on from values that were saved: from these arrays, which NewArrays made, and the numbers
   /// of `saved`.
-  void Restore(std::vector<std::pair<std::string, std::shared_ptr<FloatBuffer>>> arrays,
-               const SavedValues& saved);
+  void Restore(ArrayBuffers arrays, const SavedValues& saved);
 
   /// Folds and updates; returns the new version's weights if there was an update. Frees each piece
   /// of a payload after the pass that reads it.

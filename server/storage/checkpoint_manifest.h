@@ -29,7 +29,8 @@ inline constexpr char kWeightsArray[] = "weights";
 /// The bytes of a file that one checksum covers. The last block of a file may be shorter.
 inline constexpr size_t kBlockBytes = size_t{1} << 20;
 
-/// What a checkpoint is of. The range is the shard's, in the whole model.
+/// Says which shard at which version a checkpoint holds. The range is the shard's, in the whole
+/// model.
 struct CheckpointFacts {
   uint64_t run = 0;
   ShardId shard{};

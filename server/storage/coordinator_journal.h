@@ -9,7 +9,7 @@
 
 namespace slipstream {
 
-/// What is left of a run's coordinator when its process ends.
+/// The part of a run's coordinator that survives its process.
 struct SavedCoordinator {
   /// The settings that the run was started with, and those in force since they were changed.
   std::string settings;

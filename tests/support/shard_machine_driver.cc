@@ -197,6 +197,16 @@ ShardMachine::Options TestOptions(const ConsistencySpec& consistency) {
   return {.stages = {{.consistency = consistency, .learning_rate = 1.0}}, .takes_composites = true};
 }
 
+ShardMachine::Options Saving(const ConsistencySpec& consistency) {
+  ShardMachine::Options options = TestOptions(consistency);
+  options.saves = true;
+  return options;
+}
+
+SaveOrder OrderOf(uint64_t number, uint64_t version) {
+  return {.number = number, .version = Version{version}};
+}
+
 View FoundingView(uint32_t workers) {
   View view{.number = ViewNumber{1}};
   for (uint32_t worker = 0; worker < workers; ++worker) {

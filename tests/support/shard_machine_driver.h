@@ -166,6 +166,12 @@ ShardPlan TestPlan();
 /// applied.
 ShardMachine::Options TestOptions(const ConsistencySpec& consistency);
 
+/// Does the same for a shard that saves its state.
+ShardMachine::Options Saving(const ConsistencySpec& consistency);
+
+/// Returns an order to save: this version, where shards are in step.
+SaveOrder OrderOf(uint64_t number, uint64_t version = 0);
+
 /// Returns a view of the founding members 0 … workers−1 with incarnations 1 … workers.
 View FoundingView(uint32_t workers);
 

@@ -21,16 +21,6 @@ namespace {
 
 using Policy = ConsistencySpec::Policy;
 
-ShardMachine::Options Saving(const ConsistencySpec& consistency) {
-  ShardMachine::Options options = TestOptions(consistency);
-  options.saves = true;
-  return options;
-}
-
-SaveOrder OrderOf(uint64_t number, uint64_t version = 0) {
-  return {.number = number, .version = Version{version}};
-}
-
 /// Returns the push as it is in a later life.
 ShardMachine::PushFacts InLife(uint64_t life, ShardMachine::PushFacts push) {
   push.header.life = Life{life};

@@ -15,16 +15,6 @@ namespace {
 
 using Policy = ConsistencySpec::Policy;
 
-ShardMachine::Options Saving(const ConsistencySpec& consistency) {
-  ShardMachine::Options options = TestOptions(consistency);
-  options.saves = true;
-  return options;
-}
-
-SaveOrder OrderOf(uint64_t number, uint64_t version = 0) {
-  return {.number = number, .version = Version{version}};
-}
-
 class ShardSavesTest : public testing::Test {
  protected:
   /// The versions that were saved, oldest first.

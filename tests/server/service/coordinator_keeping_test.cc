@@ -145,7 +145,7 @@ TEST_F(CoordinatorKeepingTest, ARestartedCoordinatorKnowsItsMembersAndTheirWork)
   EXPECT_EQ(Status().phase(), v1::TRAINING);
   Beat(ada_);
   Beat(bob_);
-  // What was handed out is not handed out again.
+  // The unit that was handed out is not handed out again.
   EXPECT_NE(GetWork(ada_).first_batch(), first.first_batch());
   EXPECT_NE(GetWork(bob_).first_batch(), first.first_batch());
 }

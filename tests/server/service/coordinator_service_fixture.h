@@ -185,7 +185,7 @@ class CoordinatorServiceTest : public testing::Test {
 
   using Stub = v1::Coordinator::Stub;
 
-  // What tests may set before Start; it sets the rest.
+  // Tests may set some of these before Start, which sets the rest.
   CoordinatorService::Options options_;
 
   // Declared first, as the others log.

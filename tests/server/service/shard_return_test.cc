@@ -113,7 +113,7 @@ TEST_F(ShardReturnTest, ANewProcessGoesOnFromTheCheckpointThatIsOrdered) {
   const Pulled pulled = Pull();
   EXPECT_EQ(pulled.version, 1u);
   EXPECT_EQ(pulled.values, std::vector<float>(kValues, -1.0f));
-  // What was lost does not count if it comes again: it belongs to the life that has ended.
+  // The push that was lost does not count if it comes again: its life has ended.
   const v1::PushReply again = PushOnes(2, 1);
   EXPECT_EQ(again.outcome(), v1::TOO_STALE);
   EXPECT_EQ(again.life(), 1u);

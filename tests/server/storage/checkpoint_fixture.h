@@ -33,7 +33,7 @@ inline SavedVersion Saved(uint64_t life, uint64_t version, uint32_t stage = 0) {
   return {.life = Life{life}, .version = Version{version}, .stage = stage};
 }
 
-/// What a checkpoint holds.
+/// The parts of a checkpoint.
 struct Content {
   std::vector<float> weights = std::vector<float>(kRange.size());
   std::vector<float> momentum = std::vector<float>(kRange.size());

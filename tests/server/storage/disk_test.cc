@@ -35,7 +35,7 @@ std::string Read(Disk& disk, const std::string& path, uint64_t offset, size_t si
   return text;
 }
 
-/// What both disks promise.
+/// The promises of both disks.
 class DiskTest : public testing::TestWithParam<bool> {
  protected:
   DiskTest() {
