@@ -11,8 +11,8 @@ checks need. Packages that are installed already are left alone; where none is m
 run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
 
   --dev         also clang, clang-tidy, clang-format, the sanitizers' libraries, Google Benchmark,
-                shellcheck, pyflakes, iproute2, zsh and fish, and Python's NumPy, protobuf, gRPC,
-                YAML and JSON Schema
+                shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh and fish, and Python's
+                NumPy, protobuf, gRPC, YAML and JSON Schema
   --benchmarks  also what tests/benchmarks/run.sh compares with: PyTorch, OpenMPI
   --help        this text
 END
@@ -33,7 +33,7 @@ build_packages=(
 )
 dev_packages=(
   clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev shellcheck pyflakes3
-  iproute2 zsh fish openssl
+  iproute2 nftables e2fsprogs zsh fish openssl
   python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml python3-torch
 )
 benchmark_packages=(libopenblas0-pthread libopenmpi-dev openmpi-bin)

@@ -38,9 +38,9 @@ Examples:
 
 Settings: --set overrides PS_... variables (PS_SEED=3), which override the file.
 
-Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not reached; 74 a file;
-75 try again (address in use, the run failed); 78 wrong settings; 130 or 143 stopped by a signal;
-1 a bug.)text";
+Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not reached; 71 the log of
+durability.level synced cannot be written: start it again; 74 a file; 75 try again (address in use,
+the run failed); 78 wrong settings; 130 or 143 stopped by a signal; 1 a bug.)text";
 
 constexpr CountType kShards = {0, kServersMax - 1};
 constexpr CountType kGroups = {0, kWorkersMax - 1};

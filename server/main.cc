@@ -171,9 +171,11 @@ int Main(int argc, char** argv) {
     return Exit(ExitCode::kUsage, WithoutGroup(*line.aggregate, run.cluster));
   }
   if (run.durability.saves() && run.durability.directory.empty()) {
+    const char* const level = run.durability.keeps_log() ? "synced" : "checkpoint";
     return Exit(ExitCode::kConfiguration,
-                "durability.level checkpoint needs durability.directory, the directory for this "
-                "server's checkpoints");
+                fmt::format("durability.level {} needs durability.directory, the directory for "
+                            "this server's checkpoints",
+                            level));
   }
   // An aggregator has no address in the settings.
   const std::string& configured =

@@ -9,7 +9,9 @@
 #include <grpcpp/server_builder.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
+#include <mutex>
 #include <random>
 #include <system_error>
 #include <utility>
@@ -21,12 +23,14 @@
 #include "common/local/local_socket.h"
 #include "common/log/log.h"
 #include "common/memory/heap_trim.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transport_options.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
 #include "server/listen/access.h"
+#include "server/service/run_start.h"
 #include "server/storage/checkpoint_store.h"
 
 namespace slipstream {
@@ -34,9 +38,6 @@ namespace {
 
 // How soon the end of the run or a signal is noticed.
 constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
-
-// How long the last checkpoint may take when the server stops.
-constexpr absl::Duration kDrainTime = absl::Seconds(8);
 
 // How often the heap is looked at.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
@@ -68,6 +69,19 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
       PushLog::Create(folder + "/push-log-" + std::to_string(Value(shard)) + ".csv");
   if (!log.ok()) return log.status();
   return std::optional<PushLog>(*std::move(log));
+}
+
+/// Ends the process at once: whatever it said from now on, it might not know after a restart. A
+/// second thread that comes here waits for the first one.
+void EndForLostLog(const absl::Status& lost) {
+  static std::once_flag once;
+  std::call_once(once, [&lost] {
+    LogError("the log of this shard cannot be kept, so the server ends",
+             {{"reason", lost.message()}});
+    // A log that cannot be redone is the same for the next process.
+    const bool may_start_again = absl::IsUnavailable(lost);
+    std::_Exit(static_cast<int>(may_start_again ? ExitCode::kLogNotWritten : ExitCode::kIo));
+  });
 }
 
 /// A server has a certificate of its own, and shows no token.
@@ -110,6 +124,8 @@ absl::Status ServerProcess::Listen() {
   if (shard_ != nullptr) builder.RegisterService(shard_.get());
   if (aggregator_ != nullptr) builder.RegisterService(aggregator_.get());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
+  operation_ = std::make_unique<OperationService>(connections_.get());
+  builder.RegisterService(operation_.get());
   unknown_methods_ = std::make_unique<UnknownMethods>(connections_.get());
   builder.RegisterCallbackGenericService(unknown_methods_.get());
   server_ = builder.BuildAndStart();
@@ -208,6 +224,9 @@ absl::Status ServerProcess::MakeShard(const std::string& local_socket) {
       return CheckpointStore::Open(disk_, options_.run.durability.directory, run, options_.shard);
     };
   }
+  const StartSpec& start = options_.run.training.start_from;
+  if (!start.checkpoint.empty()) shard.read_start = ReaderOf(disk_, start);
+  shard.on_lost_log = EndForLostLog;
   shard_ = std::make_unique<ShardService>(shard, *std::move(log), local_socket, connections_.get());
   return absl::OkStatus();
 }
@@ -297,6 +316,10 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   next_warning_ = absl::Now() + kWarningInterval;
   while (!sync_->result().has_value()) {
     if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
+    if (operation_->is_asked_to_drain()) {
+      LogInfo("drains, as an operator has asked for it");
+      return absl::OkStatus();
+    }
     if (SteadyNow() < next_look) continue;
     next_look = SteadyNow() + kHeapInterval;
     if (SteadyNow() >= next_look_at_credentials) {
@@ -310,17 +333,30 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   absl::Status result = *sync_->result();
   const bool is_over = result.ok() || result.code() == absl::StatusCode::kAborted;
   while (coordinator_ != nullptr && is_over && !coordinator_->ServersMayStop()) {
-    if (stop.WaitFor(kPollInterval)) break;
+    if (stop.WaitFor(kPollInterval) || operation_->is_asked_to_drain()) break;
   }
   return result;
 }
 
 absl::Status ServerProcess::Finish() {
+  if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(false);
   if (sync_ != nullptr) sync_->Stop();
   if (shard_ != nullptr) shard_->Drain(kDrainTime);
+  if (operation_ != nullptr) operation_->OnDrained(Drained());
   Shutdown();
   const std::string lost = shard_ == nullptr ? std::string() : shard_->FinishPushLog();
   return lost.empty() ? absl::OkStatus() : absl::DataLossError(lost);
+}
+
+v1::DrainReply ServerProcess::Drained() {
+  v1::DrainReply drained;
+  if (shard_ == nullptr) return drained;
+  const v1::ShardStatus status = shard_->ShardReport();
+  drained.set_version(status.version());
+  if (status.has_checkpoint()) *drained.mutable_checkpoint() = status.checkpoint();
+  drained.set_checkpoint_failure(status.checkpoint_failure());
+  if (status.has_log()) *drained.mutable_log() = status.log();
+  return drained;
 }
 
 std::string ServerProcess::CoordinatorAddress() const {

@@ -23,6 +23,7 @@
 #include "server/listen/unknown_methods.h"
 #include "server/listen_address.h"
 #include "server/service/coordinator_service.h"
+#include "server/service/operation_service.h"
 #include "server/service/server_sync.h"
 #include "server/service/shard_service.h"
 #include "server/storage/coordinator_journal.h"
@@ -38,6 +39,9 @@ class ServerProcess {
  public:
   /// Calls under way when the server stops have this long to end.
   static constexpr absl::Duration kShutdownTime = absl::Seconds(2);
+
+  /// How long a shard may take to carry out and to write what it has begun, when the server stops.
+  static constexpr absl::Duration kDrainTime = absl::Seconds(8);
 
   struct Options {
     RunSpec run;
@@ -72,10 +76,12 @@ class ServerProcess {
   std::string address() const { return options_.listen.PublicAddress(tcp_->port()); }
 
   /// Serves until the run is over or this server cannot take part in it, and returns that result.
-  /// Returns CANCELLED if `stop` asks it to stop before. REQUIRES: Listen() was OK.
+  /// Returns CANCELLED if `stop` asks it to stop before, and OK if an operator has asked it to
+  /// drain (v1::Operation). REQUIRES: Listen() was OK.
   absl::Status Serve(const StopSignal& stop);
 
-  /// Ends all calls, and waits until the push log is written. DATA_LOSS if it lacks pushes.
+  /// Drains the shard, which takes at most kDrainTime, ends all calls, and waits until the push log
+  /// is written. DATA_LOSS if that lacks pushes.
   absl::Status Finish();
 
  private:
@@ -99,6 +105,7 @@ class ServerProcess {
   /// Logs credential files with which new connections fail, once for each change. Warns, at most
   /// once an hour, of a certificate that soon ends and of files that every user can read.
   void LookAtCredentials(absl::Time now);
+  v1::DrainReply Drained();
   void Shutdown();
 
   const Options options_;
@@ -109,6 +116,7 @@ class ServerProcess {
   std::unique_ptr<CoordinatorService> coordinator_;  // Null but in the server of shard 0.
   std::unique_ptr<ShardService> shard_;              // Null in an aggregator.
   std::unique_ptr<AggregatorService> aggregator_;    // Null but in an aggregator.
+  std::unique_ptr<OperationService> operation_;
   std::unique_ptr<UnknownMethods> unknown_methods_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<TcpListener> tcp_;

@@ -42,7 +42,8 @@ class IncludeTest(unittest.TestCase):
                 ("common/base/a.cc", '"common/layout/b.h"', False),
                 ("common/kernels/a.cc", '"common/layout/b.h"', False),
                 ("common/config/a.cc", '"server/core/b.h"', False),
-                ("deploy/psctl/a.cc", '"server/service/b.h"', False),
+                ("deploy/psctl/a.cc", '"server/service/b.h"', True),
+                ("deploy/psctl/a.cc", '"worker/core/b.h"', False),
                 ("server/service/a.cc", '"tests/support/b.h"', False),
                 ("tests/server/a_test.cc", '"tests/support/b.h"', True),
                 ("tests/server/a_test.cc", '"worker/core/b.h"', True)):

@@ -9,6 +9,11 @@
 namespace slipstream {
 namespace {
 
+/// Returns the level of the run as the settings name it.
+const char* NameOfLevel(const RunSpec& run) {
+  return run.durability.keeps_log() ? "synced" : "checkpoint";
+}
+
 /// Checks that servers have versions to save under every policy of the run.
 void CheckPolicies(const RunDraft& draft, DiagnosticList& diagnostics) {
   const auto check = [&](const Source& source, PolicyKind policy) {
@@ -16,10 +21,11 @@ void CheckPolicies(const RunDraft& draft, DiagnosticList& diagnostics) {
     if (!traits.in_place && !traits.all_reduce) return;
     diagnostics.Report(
         source,
-        fmt::format(
-            "durability.level checkpoint needs another policy than {}: {}", RowOf(policy).name,
-            traits.in_place ? "versions change in place, so that no checkpoint of one can be made"
-                            : "servers hold no weights"));
+        fmt::format("durability.level {} needs another policy than {}: {}", NameOfLevel(draft.spec),
+                    RowOf(policy).name,
+                    traits.in_place
+                        ? "versions change in place, so that no checkpoint of one can be made"
+                        : "servers hold no weights"));
   };
   if (draft.IsUsable("consistency.policy")) {
     check(draft.KeySource("consistency.policy"), draft.spec.consistency.policy);
@@ -40,8 +46,9 @@ void CheckDurability(const RunDraft& draft, DiagnosticList& diagnostics) {
   constexpr const char* kFanout = "cluster.tree.fanout";
   if (draft.IsUsable(kFanout) && run.cluster.tree.fanout > 0) {
     diagnostics.Report(draft.KeySource(kFanout),
-                       "cluster.tree does not go with durability.level checkpoint yet: "
-                       "aggregators do not know of servers that return to a checkpoint");
+                       fmt::format("cluster.tree does not go with durability.level {} yet: "
+                                   "aggregators do not know of servers that return to a checkpoint",
+                                   NameOfLevel(run)));
   }
 }
 

@@ -15,9 +15,11 @@
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
+#include "common/config/start_checks.h"
 #include "common/config/tensor_options_table.h"
 #include "common/config/tree_checks.h"
 #include "common/config/worker_checks.h"
+#include "common/config/worker_loss_checks.h"
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
@@ -411,6 +413,8 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckAllReduce(draft, diagnostics);
   CheckTree(draft, diagnostics);
   CheckDurability(draft, diagnostics);
+  CheckWorkerLoss(draft, diagnostics);
+  CheckStart(draft, diagnostics);
   CheckPipeline(draft, diagnostics);
   CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);

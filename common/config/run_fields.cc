@@ -199,6 +199,22 @@ void AddTraining(Table& table) {
       "worker.lanes free.",
       CountType{1, 2}, [](auto& s) -> auto& { return s.training.pipeline_depth; }));
   table.back().has_dependent_default = true;
+  table.push_back(
+      Local(Field::Locality::kServer,
+            Scalar(
+                "training.start_from.checkpoint",
+                "The directory of another run's checkpoints, whose newest weights the run begins "
+                "with; empty to begin with those of a worker. Any number of servers may have made "
+                "them; each server of this run reads its part.",
+                TextType{}, [](auto& s) -> auto& { return s.training.start_from.checkpoint; })));
+  table.push_back(Scalar(
+      "training.start_from.optimizer_state",
+      "Whether the optimizer goes on from its state in that checkpoint, too, which needs the same "
+      "optimizer.kind; false begins with the weights alone.",
+      FlagType{}, [](auto& s) -> auto& { return s.training.start_from.optimizer_state; }));
+}
+
+void AddConsistency(Table& table) {
   table.push_back(RowChoice(
       "consistency.policy",
       "Decides when gradients become an update; worker.algorithm may bring another default.",
@@ -249,6 +265,17 @@ void AddCluster(Table& table) {
       "The run fails if servers and workers have not all come within this time.",
       DurationType{absl::Seconds(1), absl::Hours(24)},
       [](auto& s) -> auto& { return s.cluster.start_timeout; }));
+  table.push_back(Choice(
+      "cluster.on_worker_loss",
+      "What follows if a worker is gone while a policy waits for it. shrink: the next rounds do "
+      "without it; wait: training waits until another worker takes its place, and fails if none "
+      "comes within start_timeout.",
+      {"shrink", "wait"}, [](auto& s) -> auto& { return s.cluster.on_worker_loss; }));
+  table.push_back(Scalar(
+      "cluster.min_workers",
+      "If fewer workers than these are left for longer than start_timeout, servers save what they "
+      "have (durability.level), and the run fails.",
+      CountType{1, kWorkersMax}, [](auto& s) -> auto& { return s.cluster.min_workers; }));
   table.push_back(Scalar(
       "cluster.tree.fanout",
       "The number of workers, 2 or more, whose pushes an aggregator adds up on their way to each "
@@ -397,27 +424,30 @@ void AddSecurity(Table& table) {
 
 void AddDurability(Table& table) {
   const std::string level = "durability.level";
+  const std::vector<std::string> saving = {"checkpoint", "synced"};
   table.push_back(Choice(
       level,
       "The state that survives the end of a server. memory: none, and the run fails. checkpoint: "
       "servers save their state at intervals, and one that is started again goes on from its last "
-      "checkpoint; later updates are lost.",
-      {"memory", "checkpoint"}, [](auto& s) -> auto& { return s.durability.level; }));
+      "checkpoint; later updates are lost. synced: a log beside the checkpoints has each push on "
+      "the disk before it is answered, so nothing is lost; answers wait for the disk.",
+      {"memory", "checkpoint", "synced"}, [](auto& s) -> auto& { return s.durability.level; }));
   table.push_back(Only(
-      level, {"checkpoint"}, "checkpoints",
+      level, saving, "checkpoints",
       Local(Field::Locality::kServer,
             Scalar(
                 "durability.directory",
-                "The directory for the checkpoints of the server, the same each time that it is "
-                "started. Servers may share one. psctl run has its run directory for it.",
+                "The directory for the checkpoints of the server, and its log, the same each time "
+                "that it is started. Servers may share one. psctl run has its run directory for "
+                "it.",
                 TextType{}, [](auto& s) -> auto& { return s.durability.directory; }))));
-  table.push_back(Only(level, {"checkpoint"}, "",
+  table.push_back(Only(level, saving, "",
                        Scalar(
                            "durability.interval", "The time from one checkpoint to the next.",
                            DurationType{absl::Milliseconds(100), absl::Hours(24)},
                            [](auto& s) -> auto& { return s.durability.interval; })));
   table.push_back(Only(
-      level, {"checkpoint"}, "",
+      level, saving, "",
       Scalar(
           "durability.keep",
           "The number of its newest checkpoints that a server keeps; at least 2, as the newest may "
@@ -453,6 +483,7 @@ std::vector<Field> RunFields() {
   AddModel(table);
   AddData(table);
   AddTraining(table);
+  AddConsistency(table);
   AddOptimizerFields(table);
   AddCluster(table);
   AddCompute(table);

@@ -83,6 +83,11 @@ struct PullCondition {
 
   /// No member with work at hand has a clock below this.
   WorkerClock slowest{};
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.version, self.slowest);
+  }
 };
 
 /// The answer to a gradient that asks to be admitted.

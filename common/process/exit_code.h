@@ -15,6 +15,8 @@ enum class ExitCode : int {
   kInternal = 1,
   kUsage = 2,
   kUnreachable = 69,
+  /// A server cannot write its log. Another process may, and goes on with what is on the disk.
+  kLogNotWritten = 71,
   kIo = 74,
   kTemporary = 75,
   kConfiguration = 78,

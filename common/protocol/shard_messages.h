@@ -58,6 +58,11 @@ struct PushSeal {
   float clip = 1;
 
   friend bool operator==(const PushSeal&, const PushSeal&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.loss, self.clip);
+  }
 };
 
 /// One worker's push, as a part of an aggregator's push. The fields are those of PushHeader; its
@@ -79,6 +84,12 @@ struct PushPart {
   uint64_t checksum = 0;
 
   friend bool operator==(const PushPart&, const PushPart&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.worker, self.incarnation, self.sequence, self.base, self.slot, self.clock,
+            self.examples, self.batches, self.rests, self.pull, self.loss, self.checksum);
+  }
 };
 
 struct PushHeader {
@@ -146,6 +157,14 @@ struct PushHeader {
   bool weighs_examples = false;
 
   friend bool operator==(const PushHeader&, const PushHeader&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.identity, self.sequence, self.shard_map, self.base, self.life, self.count,
+            self.kind, self.examples, self.batches, self.label, self.seal, self.pull,
+            self.chunk_bytes, self.slot, self.clock, self.rests, self.leaves_out, self.holds_base,
+            self.weights_encoding, self.parts, self.weighs_examples);
+  }
 };
 
 /// The outcome of a push; the numbers are those of proto/types.proto.
@@ -313,6 +332,13 @@ struct PullRequest {
   uint64_t reader = 0;
 
   friend bool operator==(const PullRequest&, const PullRequest&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.identity, self.shard_map, self.min_version, self.min_life, self.trains,
+            self.chunk_bytes, self.sequence, self.slot, self.clock, self.weights_encoding,
+            self.exact, self.wants_seal, self.held, self.reader);
+  }
 };
 
 /// The changes in some of a shard's values since a version that the reader holds.

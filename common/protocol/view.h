@@ -51,8 +51,8 @@ struct Member {
   WorkerId worker{};
   Incarnation incarnation{};
 
-  /// Founding members owe every hardsync round from the first on; others owe rounds from their
-  /// first pull on.
+  /// Founding members, and those that have the place of a lost member, owe every hardsync round
+  /// from the first one of theirs on; others owe rounds from their first pull on.
   bool founding = false;
 
   friend bool operator==(const Member&, const Member&) = default;

@@ -18,6 +18,7 @@
 #include "common/run/algorithm_rows.h"
 #include "common/run/consistency_spec.h"
 #include "common/run/device_choice.h"
+#include "common/run/durability_spec.h"
 #include "common/run/optimizer_rows.h"
 #include "common/run/tensor_options.h"
 #include "common/run/worker_slowdown.h"
@@ -106,6 +107,8 @@ struct TrainingSpec {
   /// policies that take one gradient from each member, and with local weights.
   uint32_t pipeline_depth = 1;
 
+  StartSpec start_from;
+
   /// Returns the number of mini-batches of the whole run, if nothing ends it early.
   constexpr uint64_t steps(uint64_t batches_per_epoch) const {
     const uint64_t of_epochs = batches_per_epoch * epochs;
@@ -177,6 +180,17 @@ struct ClusterSpec {
   /// Training starts when all servers and `workers` workers are there; the run fails if that takes
   /// longer. In [1 s, 24 h].
   absl::Duration start_timeout = absl::Minutes(2);
+
+  /// What follows if a worker is gone under a policy that waits for members.
+  enum class OnWorkerLoss : uint8_t {
+    kShrink,  // The next rounds do without it.
+    kWait,    // Training waits until another worker has its place; for start_timeout at most.
+  };
+  OnWorkerLoss on_worker_loss = OnWorkerLoss::kShrink;
+
+  /// If fewer workers than these are left, and for longer than start_timeout, training ends and the
+  /// run fails. In [1, workers].
+  uint32_t min_workers = 1;
 
   /// A tree: aggregators between groups of workers and the servers.
   struct Tree {
@@ -284,26 +298,6 @@ struct LogSpec {
   std::string push_log;
 
   friend bool operator==(const LogSpec&, const LogSpec&) = default;
-};
-
-/// How much of a shard survives the end of its server.
-struct DurabilitySpec {
-  /// kMemory: nothing. kCheckpoint: what the shard's last checkpoint holds.
-  enum class Level { kMemory, kCheckpoint };
-  Level level = Level::kMemory;
-
-  /// The directory for the checkpoints of every server; empty for none. Server-local.
-  std::string directory;
-
-  /// The time from one checkpoint to the next.
-  absl::Duration interval = absl::Seconds(10);
-
-  /// How many of its newest checkpoints a shard keeps. At least 2, as the newest may be damaged.
-  uint32_t keep = 3;
-
-  bool saves() const { return level != Level::kMemory; }
-
-  friend bool operator==(const DurabilitySpec&, const DurabilitySpec&) = default;
 };
 
 struct RunControlSpec {

@@ -16,10 +16,16 @@ constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
 
 /// Returns how many arrays of all values the gradients of one worker may take.
 uint64_t ArraysOfWorker(const RunSpec& run) {
-  const bool keeps_bases = RowOf(run.optimizer.staleness_scaling).uses_base_weights;
-  const uint64_t of_gradients =
-      uint64_t{run.training.pipeline_depth} * (keeps_bases ? kBasesOfSlotMax : 1);
-  return of_gradients + (run.worker.has_free_lanes() ? 1 : 0);
+  const uint64_t bases =
+      RowOf(run.optimizer.staleness_scaling).uses_base_weights ? kBasesOfSlotMax : 0;
+  uint64_t of_gradient = std::max<uint64_t>(bases, 1);
+  if (run.durability.keeps_log()) {
+    // A push stays until it is on the disk, and so does the version with which it is answered. A
+    // checkpoint that is written holds the bases that there were when it was begun.
+    of_gradient += 1 + bases;
+  }
+  return uint64_t{run.training.pipeline_depth} * of_gradient +
+         (run.worker.has_free_lanes() ? 1 : 0);
 }
 
 }  // namespace

@@ -28,7 +28,9 @@ inline constexpr uint32_t kBasesOfSlotMax = 3;
 /// gradient under way either a push or a version that is read, or its bases, or a push and its
 /// base; for each worker with free lanes a version that is read besides; the optimizer's state
 /// twice; if checkpoints are made, a version and its state once more, as one that is written holds
-/// them; and a fixed part. Saturates.
+/// them; if a log is kept, for each gradient under way a push beside the version that answers it,
+/// as both wait for the disk, and its bases once more, as a checkpoint holds them; and a fixed
+/// part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
 /// Returns how many workers can have gradients under way if a shard of `values` values takes no

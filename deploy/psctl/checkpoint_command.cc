@@ -3,28 +3,32 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "common/base/duration_text.h"
 #include "common/json/json_text.h"
-#include "common/layout/tensor_parts.h"
 #include "common/model_file/model_file.h"
 #include "common/model_file/weights_digest.h"
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
 #include "common/process/version.h"
 #include "common/run/shards.h"
-#include "deploy/psctl/checkpoint_listing.h"
+#include "deploy/psctl/checkpoint_replay_command.h"
+#include "deploy/psctl/checkpoint_reshard_command.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/output_file.h"
 #include "deploy/psctl/text_table.h"
 #include "server/storage/checkpoint_folder.h"
+#include "server/storage/checkpoint_listing.h"
+#include "server/storage/checkpoint_set.h"
 #include "server/storage/posix_disk.h"
 
 namespace slipstream {
@@ -75,17 +79,26 @@ ExitCode Ls(const CheckpointArguments& arguments, const Listing& listed) {
   return ExitCode::kOk;
 }
 
-ExitCode Verify(Disk& disk, const Listing& listed) {
+ExitCode Verify(Disk& disk, const CheckpointArguments& arguments, const Listing& listed) {
   ExitCode code = ExitCode::kOk;
+  Listing sound;
   for (const ListedCheckpoint& each : listed) {
     const absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk, each.path);
     const std::vector<absl::Status> damage =
         folder.ok() ? folder->Verify() : std::vector<absl::Status>{folder.status()};
+    std::error_code error;
+    if (!damage.empty() && !std::filesystem::exists(each.path, error)) {
+      WriteToStdout(each.path + ": was removed meanwhile\n");
+      continue;
+    }
     for (const absl::Status& one : damage) code = ComplainOf(one);
     if (!damage.empty()) continue;
     WriteToStdout(fmt::format("{}: sound, {}\n", each.path, BytesText(folder->manifest().bytes())));
+    sound.push_back(each);
   }
-  return code;
+  if (!arguments.replay) return code;
+  const ExitCode replayed = ReplayCheckpoints(disk, sound);
+  return replayed == ExitCode::kOk ? code : replayed;
 }
 
 ExitCode Inspect(const Listing& listed) {
@@ -126,73 +139,35 @@ ExitCode Inspect(const Listing& listed) {
   return ExitCode::kOk;
 }
 
-/// The weights of all shards, joined.
-struct ExportedModel {
-  TensorLayout layout;
-  std::vector<float> weights;
-};
-
-/// Reads the weights of the chosen checkpoints, and checks them. DATA_LOSS if they are damaged, or
-/// if those of a shard are missing.
-absl::StatusOr<ExportedModel> ReadChosen(Disk& disk, const Listing& chosen) {
-  ExportedModel model;
-  std::vector<TensorLayout> parts;
-  for (const ListedCheckpoint& each : chosen) {
-    const ParameterRange& range = each.manifest->facts.range;
-    if (range.begin != model.weights.size()) {
-      return absl::DataLossError(
-          fmt::format("{}: begins at value {} of the model, and the shards before it end at {}: "
-                      "the checkpoints "
-                      "of a shard are missing",
-                      each.path, range.begin, model.weights.size()));
-    }
-    const absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk, each.path);
-    if (!folder.ok()) return folder.status();
-    model.weights.resize(range.end);
-    const LoadedArray weights = {.name = kWeightsArray,
-                                 .values = std::span(model.weights).subspan(range.begin)};
-    if (absl::Status read = folder->ReadArrays({&weights, 1}); !read.ok()) return read;
-    const absl::StatusOr<ModelFile> file = ModelFile::Open(each.path + "/" + kWeightsFile);
-    if (!file.ok()) return file.status();
-    parts.push_back(file->layout());
+ModelMetadata DescribeExported(const CheckpointSet& set, std::span<const float> weights) {
+  std::vector<uint64_t> versions;
+  for (const ListedCheckpoint& each : set.checkpoints()) {
+    versions.push_back(Value(each.name.version));
   }
-  absl::StatusOr<TensorLayout> layout = JoinParts(parts);
-  if (!layout.ok()) {
-    return absl::DataLossError(fmt::format("{}: the checkpoints of a shard are missing",
-                                           std::string(layout.status().message())));
-  }
-  model.layout = *std::move(layout);
-  return model;
-}
-
-ModelMetadata DescribeExported(const Listing& chosen, const ExportedModel& model,
-                               const std::vector<uint64_t>& versions) {
   return {{"written_by", fmt::format("slipstream {}", kVersion)},
-          {"run", RunDirectoryName(chosen.front().run)},
+          {"run", set.RunText()},
           {"versions", fmt::format("{}", fmt::join(versions, ","))},
-          {kWeightsSha256, WeightsSha256(model.weights)}};
+          {kWeightsSha256, WeightsSha256(weights)}};
 }
 
 ExitCode Export(Disk& disk, const CheckpointArguments& arguments, const Listing& listed) {
-  const absl::StatusOr<Listing> chosen = ChooseForExport(listed, arguments.version);
+  absl::StatusOr<Listing> chosen = ChooseForExport(listed, arguments.version);
   if (!chosen.ok()) return ComplainOf(chosen.status());
-  const absl::StatusOr<ExportedModel> model = ReadChosen(disk, *chosen);
-  if (!model.ok()) return ComplainOf(model.status());
-  std::vector<uint64_t> versions;
-  for (const ListedCheckpoint& each : *chosen) versions.push_back(Value(each.name.version));
-  const absl::Status written = WriteModelFile(
-      arguments.output, model->layout, DescribeExported(*chosen, *model, versions), model->weights);
+  const absl::StatusOr<CheckpointSet> set = CheckpointSet::Open(disk, *std::move(chosen));
+  if (!set.ok()) return ComplainOf(set.status());
+  const absl::StatusOr<TensorLayout> layout = set->JoinTensors();
+  if (!layout.ok()) return ComplainOf(layout.status());
+  std::vector<float> weights(layout->parameters());
+  const LoadedArray whole = {.name = kWeightsArray, .values = weights};
+  const absl::Status read = set->ReadRange({0, weights.size()}, {&whole, 1});
+  if (!read.ok()) return ComplainOf(read);
+  const absl::Status written =
+      WriteModelFile(arguments.output, *layout, DescribeExported(*set, weights), weights);
   if (!written.ok()) return ComplainOf(written);
-  const bool is_one = std::ranges::all_of(
-      *chosen, [&](const ListedCheckpoint& each) { return each.name == chosen->front().name; });
-  const std::string version =
-      is_one ? fmt::format("version {}", versions.front())
-             : fmt::format("versions {} (shards 0 and up; they have no version in common)",
-                           fmt::join(versions, ","));
-  const size_t tensors = model->layout.tensors().size();
+  const size_t tensors = layout->tensors().size();
   WriteToStdout(fmt::format("{}: {} tensor{}, {} values, run {}, {}\n", arguments.output, tensors,
-                            tensors == 1 ? "" : "s", model->weights.size(),
-                            RunDirectoryName(chosen->front().run), version));
+                            tensors == 1 ? "" : "s", weights.size(), set->RunText(),
+                            set->VersionText()));
   return ExitCode::kOk;
 }
 
@@ -208,11 +183,13 @@ ExitCode Carry(Disk& disk, const CheckpointArguments& arguments) {
     case Action::kLs:
       return Ls(arguments, *listed);
     case Action::kVerify:
-      return Verify(disk, *listed);
+      return Verify(disk, arguments, *listed);
     case Action::kInspect:
       return Inspect(*listed);
     case Action::kExport:
       return Export(disk, arguments, *listed);
+    case Action::kReshard:
+      return Reshard(disk, arguments, *listed);
   }
   return ExitCode::kInternal;
 }

@@ -7,9 +7,9 @@
 
 namespace slipstream {
 
-/// Adds `checkpoint` with its commands ls, verify, inspect and export, which fill in `arguments`;
-/// these must outlive `app`. Returns the command `checkpoint`.
-CLI::App* AddCheckpointCommands(CLI::App& app, CheckpointArguments& arguments);
+/// Adds `checkpoint` with its commands ls, verify, inspect and export, which fill in `arguments`,
+/// and save, which fills in `save`; both must outlive `app`. Returns the command `checkpoint`.
+CLI::App* AddCheckpointCommands(CLI::App& app, CheckpointArguments& arguments, SaveArguments& save);
 
 }  // namespace slipstream
 

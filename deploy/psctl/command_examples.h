@@ -14,10 +14,10 @@ inline constexpr char kFooter[] =
     "  psctl compare runs/demo-*/\n"
     "  psctl status --coordinator localhost:7070\n"
     "\n"
-    "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 74 input or output,\n"
-    "75 temporary failure, 78 configuration, 130 and 143 after SIGINT and SIGTERM (psctl run "
-    "saves\n"
-    "the weights before).";
+    "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 71 a server's log not\n"
+    "written, 74 input or output, 75 temporary failure, 78 configuration, 130 and 143 after "
+    "SIGINT\n"
+    "and SIGTERM (psctl run saves the weights before).";
 
 inline constexpr char kRunExamples[] =
     "Examples:\n"
@@ -25,7 +25,7 @@ inline constexpr char kRunExamples[] =
     "  psctl run run.yaml --set training.epochs=3 --set cluster.workers=8\n"
     "  psctl run run.yaml -o json >result.json\n"
     "  psctl run run.yaml --run-dir runs/first --push-log\n"
-    "  psctl run run.yaml --restart --set durability.level=checkpoint\n"
+    "  psctl run run.yaml --restart --set durability.level=synced\n"
     "  psctl run run.yaml -- python3 train.py --verbose\n"
     "\n"
     "What follows -- is a program that each worker runs instead of ps_worker. In its environment\n"
@@ -88,6 +88,14 @@ inline constexpr char kStopExamples[] =
     "Each worker pushes the mini-batch it is at; the final weights are measured and saved as at\n"
     "any other end, and the run's ended_by is \"interrupted\".";
 
+inline constexpr char kDrainExamples[] =
+    "Examples:\n"
+    "  psctl drain --coordinator localhost:7070 --server 1\n"
+    "  psctl drain --coordinator ps-0:7070 --ca certs/ca.crt\n"
+    "Each server ends as after SIGTERM, with exit code 0. It saves or syncs what it has, and the\n"
+    "run goes on once it is started again (durability.level: checkpoint or synced). With level\n"
+    "memory its weights are lost, and the run fails.";
+
 inline constexpr char kPolicySetExamples[] =
     "Examples:\n"
     "  psctl policy set softsync --n 2 --coordinator localhost:7070\n"
@@ -127,7 +135,10 @@ inline constexpr char kCheckpointListExamples[] =
 inline constexpr char kCheckpointVerifyExamples[] =
     "Examples:\n"
     "  psctl checkpoint verify checkpoints\n"
-    "The exit code is 74 if anything is damaged; each place is named.";
+    "  psctl checkpoint verify checkpoints --replay\n"
+    "The exit code is 74 if anything is damaged or differs; each place is named. --replay is for\n"
+    "runs with durability.level synced. It needs the memory of a shard, and the coordinator.state\n"
+    "of server 0 in DIR.";
 
 inline constexpr char kCheckpointInspectExamples[] =
     "Examples:\n"
@@ -138,6 +149,19 @@ inline constexpr char kCheckpointExportExamples[] =
     "  psctl checkpoint export checkpoints --out model.safetensors\n"
     "  psctl checkpoint export checkpoints/00c0ffee00c0ffee --out old.safetensors --version 1200\n"
     "psctl evaluate FILE --config RUN.YAML measures the file, and model.init begins a run with it.";
+
+inline constexpr char kCheckpointSaveExamples[] =
+    "Examples:\n"
+    "  psctl checkpoint save --coordinator localhost:7070\n"
+    "  psctl checkpoint save --coordinator ps-0:7070 --ca certs/ca.crt --timeout 10m\n"
+    "It prints a line for each shard. The exit code is 75 if not all have saved within the time.";
+
+inline constexpr char kCheckpointReshardExamples[] =
+    "Examples:\n"
+    "  psctl checkpoint reshard checkpoints --servers 4 --output for-four\n"
+    "A new run begins with the result: training.start_from.checkpoint. It reads checkpoints of "
+    "any\n"
+    "number of servers; this command is for servers that have a disk of their own each.";
 
 inline constexpr char kDoctorExamples[] =
     "Examples:\n"

@@ -6,15 +6,14 @@
 #include <string_view>
 
 #include "common/config/scalar_types.h"
-#include "common/config/server_address.h"
 #include "common/config/suggestion.h"
 #include "common/config/unexpected_arguments.h"
 #include "common/process/version.h"
-#include "common/security/security_flags.h"
 #include "deploy/psctl/checkpoint_options.h"
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
 #include "deploy/psctl/policy_options.h"
+#include "deploy/psctl/shared_options.h"
 
 namespace slipstream {
 namespace {
@@ -24,52 +23,8 @@ constexpr CountType kCertificateDays = {1, 3650};
 constexpr DurationType kWatchInterval = {absl::Milliseconds(100), absl::Hours(1)};
 constexpr DurationType kWatchWait = {absl::ZeroDuration(), absl::Hours(24)};
 constexpr DurationType kPullTimeout = {absl::Seconds(1), absl::Hours(24)};
+constexpr DurationType kDrainTimeout = {absl::Seconds(1), absl::Hours(1)};
 constexpr DurationType kStopTimeout = {absl::ZeroDuration(), absl::Hours(1)};
-
-/// Adds an option whose value is a time with a unit.
-CLI::Option* AddDuration(CLI::App& command, const std::string& flag, const DurationType& type,
-                         absl::Duration& duration, const std::string& doc) {
-  const auto read = [flag, type, &duration](const std::string& text) {
-    YamlNode node;
-    node.kind = YamlNode::Kind::kScalar;
-    node.text = text;
-    const auto value = ReadScalar(type, node);
-    if (const auto* error = std::get_if<ValueError>(&value)) {
-      throw CLI::ValidationError(flag, error->message);
-    }
-    duration = std::get<absl::Duration>(std::get<ScalarValue>(value));
-  };
-  return command.add_option_function<std::string>(flag, read, doc)->type_name("TIME");
-}
-
-void AddConfig(CLI::App& command, ConfigArguments& arguments) {
-  command.add_option("config", arguments.path, "The run's configuration")
-      ->type_name("RUN.YAML")
-      ->required();
-  command.add_option("--set", arguments.overrides, "Overrides one setting; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);  // LoadConfig checks all settings, with everything else.
-}
-
-void AddFormat(CLI::App& command, OutputFormat& format, const std::vector<OutputFormat>& choices) {
-  const std::map<OutputFormat, std::string> names = {{OutputFormat::kTable, "table"},
-                                                     {OutputFormat::kJson, "json"},
-                                                     {OutputFormat::kYaml, "yaml"}};
-  std::map<std::string, OutputFormat> by_name;
-  std::string type_name;
-  for (const OutputFormat choice : choices) {
-    by_name[names.at(choice)] = choice;
-    type_name += (type_name.empty() ? "" : "|") + names.at(choice);
-  }
-  command
-      .add_option_function<std::string>(
-          "-o,--output", [by_name, &format](const std::string& name) { format = by_name.at(name); },
-          "How to print the result (" + names.at(format) + ")")
-      ->type_name(type_name)
-      ->check([by_name, type_name](const std::string& name) {
-        return by_name.contains(name) ? std::string() : "'" + name + "' is none of " + type_name;
-      });
-}
 
 /// The parser, and the arguments that it fills in.
 struct CommandLine {
@@ -89,6 +44,8 @@ struct CommandLine {
   CertsShowArguments certs_show;
   CertsRenewArguments certs_renew;
   CheckpointArguments checkpoint;
+  SaveArguments save;
+  DrainArguments drain;
   DoctorArguments doctor;
   CompletionArguments completion;
   CompleteArguments complete;
@@ -112,6 +69,7 @@ struct CommandLine {
   CLI::App* certs_show_command = nullptr;
   CLI::App* certs_renew_command = nullptr;
   CLI::App* checkpoint_commands = nullptr;
+  CLI::App* drain_command = nullptr;
   CLI::App* doctor_command = nullptr;
   CLI::App* completion_command = nullptr;
   CLI::App* complete_command = nullptr;
@@ -134,14 +92,12 @@ struct CommandLine {
   void AddComparison();
   void AddStatus();
   void AddStop();
+  void AddDrain();
   void AddChange();
   void AddPull();
   void AddCerts();
   void AddDoctor();
   void AddCompletion();
-
-  /// Adds --coordinator, and the flags with psctl's credentials.
-  static void AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security);
 };
 
 CommandLine::CommandLine() {
@@ -155,10 +111,11 @@ CommandLine::CommandLine() {
   AddComparison();
   AddStatus();
   AddStop();
+  AddDrain();
   AddChange();
   AddPull();
   AddCerts();
-  checkpoint_commands = AddCheckpointCommands(app, checkpoint);
+  checkpoint_commands = AddCheckpointCommands(app, checkpoint, save);
   AddFormat(*checkpoint_commands->get_subcommand("ls"), checkpoint.format,
             {OutputFormat::kTable, OutputFormat::kJson});
   AddDoctor();
@@ -177,7 +134,7 @@ void CommandLine::AddRun() {
                         "Writes a line per push into the run directory");
   run_command->add_flag("--restart", run.starts_again,
                         "Starts servers again that end during the run (durability.level: "
-                        "checkpoint)");
+                        "checkpoint or synced)");
   run_command
       ->add_option_function<std::string>(
           "--log-format",
@@ -306,6 +263,17 @@ void CommandLine::AddStop() {
   stop_command->footer(kStopExamples);
 }
 
+void CommandLine::AddDrain() {
+  drain_command = app.add_subcommand("drain", "Ends servers without losing what they have");
+  AddPeer(*drain_command, drain.coordinator, drain.security);
+  drain_command
+      ->add_option("--server", drain.server, "The shard of the server (all, 0 as the last)")
+      ->type_name("NUMBER");
+  AddDuration(*drain_command, "--timeout", kDrainTimeout, drain.timeout,
+              "How long it waits for each server (30s)");
+  drain_command->footer(kDrainExamples);
+}
+
 void CommandLine::AddChange() {
   policy_commands = app.add_subcommand("policy", "Changes the policy of a run while it trains");
   policy_commands->require_subcommand(1);
@@ -333,19 +301,6 @@ void CommandLine::AddPull() {
   AddDuration(*pull_command, "--timeout", kPullTimeout, pull.timeout,
               "How long it waits for the run's first weights and reads them, in all (1m)");
   pull_command->footer(kPullExamples);
-}
-
-void CommandLine::AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security) {
-  command.add_option("--coordinator", coordinator, "Server 0 of the run")
-      ->type_name("HOST:PORT")
-      ->envname("PS_COORDINATOR")
-      ->required();
-  command.callback([&coordinator] {
-    if (ParseServerAddress(coordinator)) return;
-    throw CLI::ValidationError("--coordinator",
-                               "'" + coordinator + "' is not host:port, as in localhost:7070");
-  });
-  AddSecurityFlags(command, security);
 }
 
 void CommandLine::AddCerts() {
@@ -422,7 +377,9 @@ Arguments CommandLine::Chosen() const {
   if (certs_init_command->parsed()) return certs_init;
   if (certs_show_command->parsed()) return certs_show;
   if (certs_renew_command->parsed()) return certs_renew;
+  if (checkpoint_commands->got_subcommand("save")) return save;
   if (checkpoint_commands->parsed()) return checkpoint;
+  if (drain_command->parsed()) return drain;
   if (doctor_command->parsed()) return doctor;
   if (completion_command->parsed()) return completion;
   if (complete_command->parsed()) return complete;

@@ -109,6 +109,17 @@ struct StopArguments {
   SecuritySpec security;
 };
 
+struct DrainArguments {
+  std::string coordinator;
+  SecuritySpec security;
+
+  /// The shard of the server that is to end; without one, all servers, that of shard 0 as the last.
+  std::optional<uint32_t> server;
+
+  /// How long the command waits for each server. In [1 s, 1 h].
+  absl::Duration timeout = absl::Seconds(30);
+};
+
 struct ChangeArguments {
   std::string coordinator;
   SecuritySpec security;
@@ -162,7 +173,7 @@ struct CertsRenewArguments {
 };
 
 struct CheckpointArguments {
-  enum class Action { kLs, kVerify, kInspect, kExport };
+  enum class Action { kLs, kVerify, kInspect, kExport, kReshard };
   Action action = Action::kLs;
 
   /// A directory of checkpoints: a run's durability.directory, or any directory below it.
@@ -171,12 +182,29 @@ struct CheckpointArguments {
   /// How `ls` prints.
   OutputFormat format = OutputFormat::kTable;
 
-  /// The model file that `export` writes. An existing one is replaced only if `force` is set.
+  /// Set if `verify` also redoes the log behind each checkpoint.
+  bool replay = false;
+
+  /// The model file that `export` writes, or the directory that `reshard` fills. An existing file
+  /// is replaced only if `force` is set.
   std::string output;
   bool force = false;
 
   /// The version that `export` takes; without one, the newest.
   std::optional<uint64_t> version;
+
+  /// For how many servers `reshard` cuts the model, and whether tensors stay whole.
+  uint32_t servers = 0;
+  bool keeps_tensors_whole = false;
+};
+
+/// Has a running cluster save a checkpoint.
+struct SaveArguments {
+  std::string coordinator;
+  SecuritySpec security;
+
+  /// How long the command waits until all shards have saved. In [1 s, 24 h].
+  absl::Duration timeout = absl::Minutes(1);
 };
 
 struct DoctorArguments {
@@ -203,8 +231,8 @@ using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
                  StatusArguments, StopArguments, ChangeArguments, PullArguments, CertsInitArguments,
-                 CertsShowArguments, CertsRenewArguments, CheckpointArguments, DoctorArguments,
-                 CompletionArguments, CompleteArguments>;
+                 CertsShowArguments, CertsRenewArguments, CheckpointArguments, SaveArguments,
+                 DrainArguments, DoctorArguments, CompletionArguments, CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

@@ -6,6 +6,7 @@
 
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
+#include "deploy/psctl/durability_view.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/root_cause.h"
 
@@ -20,7 +21,8 @@ std::string EndText(const ProcessEnd& end) {
 
 bool HadBegun(const v1::RunStatus& status) { return status.phase() >= v1::TRAINING; }
 
-/// Returns which weights were lost with a server; empty if the process held no trained weights.
+/// Returns which weights were lost with a server, or can be had again; empty if the process held no
+/// trained weights.
 std::string LossText(const ProcessEnd& end, const v1::RunStatus& status) {
   if (end.name.role != Role::kServer || !HadBegun(status)) return "";
   const int shard = static_cast<int>(end.name.number);
@@ -28,6 +30,10 @@ std::string LossText(const ProcessEnd& end, const v1::RunStatus& status) {
   if (shard < status.shards_size()) {
     range = fmt::format(" (parameters {} to {} of {})", status.shards(shard).begin(),
                         status.shards(shard).end() - 1, status.parameters());
+  }
+  if (HasDurability(status)) {
+    return fmt::format("; started again, it goes on with shard {}{} from what it has saved", shard,
+                       range);
   }
   return fmt::format("; the weights of shard {}{} are lost with it, so the run cannot go on", shard,
                      range);
@@ -99,7 +105,13 @@ FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvi
   return report;
 }
 
-std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running) {
+std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running, bool may_wait) {
+  if (may_wait && workers_running > 0) {
+    return fmt::format(
+        "psctl: warning: {0} was lost: {1}; where rounds need it, the run waits for another in its "
+        "place (cluster.on_worker_loss), such as ps_worker --worker {2}",
+        end.name.Text(), end.HowText(), end.name.number);
+  }
   const std::string rest = workers_running == 0
                                ? "no worker is left"
                                : fmt::format("the run goes on with {} worker{}", workers_running,

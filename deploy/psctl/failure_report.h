@@ -44,8 +44,9 @@ struct FailureEvidence {
 /// Returns the report. `ends` is in the order in which the processes ended.
 FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvidence& evidence);
 
-/// Returns a warning, one line, about a worker that was lost while the run goes on.
-std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running);
+/// Returns a warning, one line, about a worker that was lost while the run goes on. `may_wait`:
+/// where rounds need it, the run waits for another in its place.
+std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running, bool may_wait);
 
 /// Returns the same about an aggregator.
 std::string DescribeLostAggregator(const ProcessEnd& end);

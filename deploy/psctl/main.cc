@@ -11,9 +11,11 @@
 #include "deploy/psctl/completion_command.h"
 #include "deploy/psctl/config_commands.h"
 #include "deploy/psctl/doctor_command.h"
+#include "deploy/psctl/drain_command.h"
 #include "deploy/psctl/evaluate_command.h"
 #include "deploy/psctl/pull_command.h"
 #include "deploy/psctl/run_command.h"
+#include "deploy/psctl/save_command.h"
 #include "deploy/psctl/status_command.h"
 #include "deploy/psctl/stop_command.h"
 
@@ -46,6 +48,8 @@ struct Dispatch {
   int operator()(const CheckpointArguments& arguments) const {
     return CheckpointCommand(arguments);
   }
+  int operator()(const SaveArguments& arguments) const { return SaveCommand(arguments); }
+  int operator()(const DrainArguments& arguments) const { return DrainCommand(arguments); }
   int operator()(const DoctorArguments& arguments) const { return DoctorCommand(arguments); }
   int operator()(const CompletionArguments& arguments) const {
     return CompletionCommand(arguments);

@@ -14,6 +14,12 @@
 #include "common/security/credential_files.h"
 
 namespace slipstream {
+namespace {
+
+// How long an answer may take beyond the wait that was asked for.
+constexpr absl::Duration kAnswerTime = absl::Seconds(5);
+
+}  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
     const SecuritySpec& security) {
@@ -73,6 +79,20 @@ absl::StatusOr<std::optional<uint32_t>> OperatorClient::ChangeRun(
   if (!status.ok()) return Explain(status, timeout);
   if (!reply.has_after_epoch()) return std::nullopt;
   return std::optional<uint32_t>(reply.after_epoch());
+}
+
+absl::StatusOr<v1::SaveCheckpointReply> OperatorClient::SaveCheckpoint(uint64_t order,
+                                                                       absl::Duration wait) const {
+  const absl::Duration patience = wait + kAnswerTime;
+  grpc::ClientContext context;
+  context.set_deadline(SteadyDeadline(SteadyNow() + patience));
+  v1::SaveCheckpointRequest request;
+  request.set_order(order);
+  request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+  v1::SaveCheckpointReply reply;
+  const absl::Status status = FromGrpc(stub_->SaveCheckpoint(&context, request, &reply));
+  if (!status.ok()) return Explain(status, patience);
+  return reply;
 }
 
 std::unique_ptr<StatusStream> OperatorClient::Watch(absl::Duration interval,

@@ -27,8 +27,8 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
 /// The reaction to a coordinator that refuses connections.
 enum class IfRefused { kFail, kWait };
 
-/// Asks one coordinator for the status of its run, watches or changes the run, or ends its
-/// training.
+/// Asks one coordinator for the status of its run, watches or changes the run, has it save
+/// checkpoints, or ends its training.
 ///
 /// Thread-safe: const after construction.
 class OperatorClient {
@@ -52,6 +52,11 @@ class OperatorClient {
   /// failures are those of the call ChangeRun; all are explained, as by Explain.
   absl::StatusOr<std::optional<uint32_t>> ChangeRun(const std::vector<std::string>& settings,
                                                     absl::Duration timeout) const;
+
+  /// Has all shards save a checkpoint, or waits on for one that an earlier call has ordered
+  /// (`order`, else 0). Returns how far they are once all have saved, at the latest after `wait`.
+  /// The codes of failures are those of the call SaveCheckpoint; all are explained, as by Explain.
+  absl::StatusOr<v1::SaveCheckpointReply> SaveCheckpoint(uint64_t order, absl::Duration wait) const;
 
   /// Begins to watch; does not wait. The client and `stop`, which ends every wait, must outlive
   /// the stream.

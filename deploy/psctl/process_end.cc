@@ -38,6 +38,8 @@ std::string_view Meaning(int exit_code) {
       return "usage";
     case ExitCode::kUnreachable:
       return "peer unreachable";
+    case ExitCode::kLogNotWritten:
+      return "log not written";
     case ExitCode::kIo:
       return "input or output";
     case ExitCode::kTemporary:

@@ -12,7 +12,8 @@ bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code =
 bool IsOwnError(const ProcessEnd& end) {
   if (end.signal != 0) return false;
   const auto code = static_cast<ExitCode>(end.exit_code);
-  return code == ExitCode::kConfiguration || code == ExitCode::kIo || code == ExitCode::kUsage;
+  return code == ExitCode::kConfiguration || code == ExitCode::kIo || code == ExitCode::kUsage ||
+         code == ExitCode::kLogNotWritten;
 }
 
 /// Returns the rank of an end as a cause, where 0 is the likeliest; nothing for a harmless end.
@@ -65,13 +66,17 @@ const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends) {
 bool ExplainsItself(const ProcessEnd& end) { return RankOf(end) == 0; }
 
 bool MayStartAgain(const ProcessEnd& end) {
-  return end.name.role != Role::kWorker && !end.was_told && !IsOwnError(end);
+  // A server whose log cannot be written ends, and only another process can tell what is on the
+  // disk.
+  const bool may_go_on = end.exit_code == static_cast<int>(ExitCode::kLogNotWritten);
+  return end.name.role != Role::kWorker && !end.was_told && (!IsOwnError(end) || may_go_on);
 }
 
 ExitCode ExitCodeFollowing(const ProcessEnd& cause) {
   if (cause.signal != 0) return ExitCode::kInternal;
   switch (static_cast<ExitCode>(cause.exit_code)) {
     case ExitCode::kUnreachable:
+    case ExitCode::kLogNotWritten:
     case ExitCode::kIo:
     case ExitCode::kTemporary:
     case ExitCode::kConfiguration:

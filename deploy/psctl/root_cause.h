@@ -37,10 +37,10 @@ bool IsCutOff(const ProcessEnd& end);
 ///
 /// A process often fails only because another one did: its peer went away, or it was refused. So
 /// causes are ranked, and within a rank the earliest end counts: (1) errors that no other process
-/// can bring about (configuration, files, usage); (2) crashes and internal errors; (3) unreachable
-/// peers and temporary failures of servers; (4) those of workers; (5) workers killed from outside;
-/// (6) aggregators, unless they report an error of the first kind: they make it when they start,
-/// and the run does not begin without them.
+/// can bring about (configuration, files, a log that cannot be written, usage); (2) crashes and
+/// internal errors; (3) unreachable peers and temporary failures of servers; (4) those of workers;
+/// (5) workers killed from outside; (6) aggregators, unless they report an error of the first kind:
+/// they make it when they start, and the run does not begin without them.
 const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends);
 
 /// Returns whether no other process can have caused this end, so that no other cause needs to be

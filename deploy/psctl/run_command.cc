@@ -141,6 +141,7 @@ class LocalRun {
       : arguments_(arguments),
         is_json_(spec.log.format == LogSpec::Format::kJson),
         start_timeout_(spec.cluster.start_timeout),
+        waits_for_lost_(spec.cluster.on_worker_loss == ClusterSpec::OnWorkerLoss::kWait),
         security_(spec.security),
         name_(spec.name),
         has_push_logs_(!spec.log.push_log.empty()),
@@ -217,6 +218,7 @@ class LocalRun {
   const RunArguments& arguments_;
   const bool is_json_;
   const absl::Duration start_timeout_;
+  const bool waits_for_lost_;
   const SecuritySpec security_;
   const std::string name_;  // The run's name.
   const bool has_push_logs_;
@@ -238,6 +240,7 @@ RunWatch::Result LocalRun::Watch() {
   };
   return RunWatch(cluster_, stop_, metrics_, progress_,
                   {.start_timeout = start_timeout_,
+                   .waits_for_lost = waits_for_lost_,
                    .save_timeout = arguments_.save_timeout,
                    .on_stop = on_stop},
                   credentials_)
@@ -369,7 +372,7 @@ int RunCommand(const RunArguments& arguments) {
     return EndWithStatus(arguments.format,
                          absl::InvalidArgumentError(
                              "--restart needs checkpoints, from which servers that are started "
-                             "again go on: add --set durability.level=checkpoint"),
+                             "again go on: add --set durability.level=checkpoint, or synced"),
                          "");
   }
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);

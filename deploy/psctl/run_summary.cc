@@ -62,6 +62,16 @@ Json CheckpointJson(const v1::ShardStatus& shard) {
           {"bytes", checkpoint.bytes()}};
 }
 
+Json LogJson(const v1::ShardStatus& shard) {
+  if (!shard.has_log()) return nullptr;
+  const v1::LogStatus& log = shard.log();
+  return {{"bytes", log.bytes()},
+          {"events", log.events()},
+          {"batches", log.batches()},
+          {"batch_seconds", NumberOrNull(log.batch_seconds())},
+          {"events_redone", log.events_redone()}};
+}
+
 Json ServersJson(const v1::RunStatus& status) {
   Json servers = Json::array();
   for (const v1::ShardStatus& shard : status.shards()) {
@@ -83,7 +93,8 @@ Json ServersJson(const v1::RunStatus& status) {
                        {"returned_to", shard.life() > 0 ? Json(shard.returned_to()) : Json()},
                        {"versions_lost", shard.versions_lost()},
                        {"checkpoint", CheckpointJson(shard)},
-                       {"checkpoint_failure", TextOrNull(shard.checkpoint_failure())}});
+                       {"checkpoint_failure", TextOrNull(shard.checkpoint_failure())},
+                       {"log", LogJson(shard)}});
   }
   return servers;
 }

@@ -107,7 +107,8 @@ void RunWatch::TellOfLostProcesses() {
     const ProcessEnd& end = cluster_.ends()[ends_told_];
     const EndMeaning meaning = MeaningOf(end);
     if (meaning == EndMeaning::kLostWorker) {
-      progress_.Note(DescribeLostWorker(end, cluster_.running(Role::kWorker)));
+      progress_.Note(
+          DescribeLostWorker(end, cluster_.running(Role::kWorker), options_.waits_for_lost));
     } else if (meaning == EndMeaning::kLostAggregator) {
       progress_.Note(DescribeLostAggregator(end));
     }

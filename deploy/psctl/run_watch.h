@@ -32,6 +32,9 @@ class RunWatch {
     /// The run's cluster.start_timeout.
     absl::Duration start_timeout;
 
+    /// Set if rounds wait for others in the places of lost workers (cluster.on_worker_loss).
+    bool waits_for_lost = false;
+
     /// How long the weights may take to be measured and saved after somebody asked to stop. If it
     /// is zero, the watch ends at once.
     absl::Duration save_timeout;

@@ -56,14 +56,30 @@ std::string MissingAggregatorsText(const v1::RunStatus& status) {
                      status.phase() == v1::INITIALIZING ? " to learn the run's members" : "");
 }
 
+bool HasLiveWorker(const v1::RunStatus& status) {
+  return std::ranges::any_of(status.workers(),
+                             [](const auto& worker) { return worker.state() == "live"; });
+}
+
 std::string MissingWorkersText(const v1::RunStatus& status) {
   const auto& ids = status.missing().workers();
   const std::vector<uint32_t> workers(ids.begin(), ids.end());
   const bool is_beginning = status.phase() == v1::INITIALIZING;
   if (is_beginning && workers.empty()) return "a worker that can send the initial weights";
   if (is_beginning) return WorkersText(workers) + " to send the initial weights";
-  if (workers.empty()) return "a worker to come back: all are gone";
-  return WorkersText(workers);
+  if (status.phase() < v1::TRAINING) return WorkersText(workers);
+  const std::string gone_for = SecondsText(status.missing().gone_seconds());
+  if (!workers.empty()) {
+    return fmt::format("{} in place of {}, gone for {}",
+                       workers.size() == 1 ? "another worker" : "other workers",
+                       WorkersText(workers), gone_for);
+  }
+  if (HasLiveWorker(status)) {
+    const uint32_t more = status.missing().more_workers();
+    return fmt::format("{} more worker{} (cluster.min_workers), for {} by now", more,
+                       more == 1 ? "" : "s", gone_for);
+  }
+  return "a worker to come back: all are gone";
 }
 
 std::string MissingMembersText(const v1::RunStatus& status) {
@@ -162,6 +178,7 @@ std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
     lines.push_back({RoundText(round), LineStyle::kWarning});
   }
   AddNonfinite(status, lines);
+  for (ScreenLine& line : StartAlarms(status)) lines.push_back(std::move(line));
   for (ScreenLine& line : CheckpointAlarms(status)) lines.push_back(std::move(line));
   AddPushLogs(status, lines);
   AddSlowdowns(status, lines);

@@ -20,7 +20,8 @@ inline constexpr double kRoundStillSecondsMax = 1;
 /// Returns everything that needs somebody's attention, the worst first: a failure, servers,
 /// workers and aggregators that the run waits for and when it fails, dead workers and the causes,
 /// stragglers, stalled rounds, mini-batches that were left out, shards that went on from a
-/// checkpoint or lack a new one, push logs that end early, and workers that are slowed for a test.
+/// checkpoint, lack a new one or have a slow log, push logs that end early, and workers that are
+/// slowed for a test.
 std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status);
 
 /// Returns "waiting for server 1 (localhost:7071), silent for 8.02 s, fails in 1m52s". REQUIRES:

@@ -62,7 +62,7 @@ std::vector<ScreenLine> Draw(const std::vector<TableColumn>& columns, std::vecto
   return lines;
 }
 
-Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability) {
+Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability, bool has_logs) {
   const bool is_silent = !is_over && shard.silent_seconds() > kServerSilenceSecondsMax;
   const std::string heard = SecondsText(shard.silent_seconds()) + " ago";
   Entry entry;
@@ -83,6 +83,7 @@ Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability) {
     entry.row.push_back(fmt::format("{}", shard.life()));
     entry.row.push_back(CheckpointText(shard));
   }
+  if (has_logs) entry.row.push_back(LogText(shard));
   if (is_silent) {
     entry.style = LineStyle::kAlarm;
     entry.rank = 1;
@@ -183,10 +184,12 @@ std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize
       {"versions", 1},  {"queued", 5},  {"heard", 6}};
   const bool has_durability = HasDurability(status);
   if (has_durability) columns.insert(columns.end(), {{"life", 4}, {"checkpoint", 4}});
+  const bool has_logs = HasLogs(status);
+  if (has_logs) columns.push_back({"log", 4});
   const bool is_over = status.phase() >= v1::FINISHED;
   std::vector<Entry> entries;
   for (const v1::ShardStatus& shard : status.shards()) {
-    entries.push_back(EntryOf(shard, is_over, has_durability));
+    entries.push_back(EntryOf(shard, is_over, has_durability, has_logs));
   }
   return Draw(columns, std::move(entries), size, "shards");
 }

@@ -117,6 +117,10 @@ std::vector<Fact> Facts(const v1::RunStatus& status) {
   facts.push_back({"refused", RefusalText(status), 2});
   if (status.has_guard()) facts.push_back({"guard", GuardText(status), 4});
   if (HasDurability(status)) facts.push_back({"checkpoints", CheckpointsText(status), 2});
+  if (const std::string start = StartText(status); !start.empty()) {
+    facts.push_back({"started from", start, 2});
+  }
+  if (HasLogs(status)) facts.push_back({"logs", LogsText(status), 2});
   const std::string split = SplitText(status);
   if (!split.empty()) facts.push_back({"split", split, 2});
   facts.push_back(

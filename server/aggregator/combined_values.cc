@@ -20,10 +20,10 @@ void CombineValues(std::span<WeighedPayload> gradients, PolicyTraits::Weighing w
     // The payload is freed at the end of the fold.
     const PushPayload payload = std::move(gradients[static_cast<size_t>(fold.push)].payload);
     size_t begin = 0;
-    for (const ReceivedValues& piece : payload.pieces) {
-      FoldGradient(to.subspan(begin, piece.count()), piece.segments(), fold.clip * fold.weight,
+    for (const auto& piece : payload.pieces) {
+      FoldGradient(to.subspan(begin, piece->count()), piece->segments(), fold.clip * fold.weight,
                    fold.first);
-      begin += piece.count();
+      begin += piece->count();
     }
   }
   if (gradients.size() > 1) ScaleValues(to, static_cast<float>(round.InverseDivisor()));

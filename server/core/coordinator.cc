@@ -25,8 +25,11 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       stop_conditions_(spec.training),
       lease_(spec.cluster.lease),
       start_timeout_(spec.cluster.start_timeout),
+      waits_for_lost_(spec.cluster.on_worker_loss == ClusterSpec::OnWorkerLoss::kWait),
+      workers_min_(spec.cluster.min_workers),
       is_measured_(spec.evaluation.by == EvaluationSpec::By::kWorkers),
       exits_after_(spec.run.after == RunControlSpec::After::kExit),
+      keeps_log_(spec.durability.keeps_log()),
       has_one_publisher_(RowOf(spec.worker.algorithm).pushes == PushKind::kValues),
       all_reduces_(spec.all_reduces()),
       addresses_(spec.cluster.servers),
@@ -81,7 +84,7 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
   const ServerReport& newest = servers_.servers()[Value(report.shard)]->report;
   TakeLife(newest, now);
   if (saves_.has_value() && servers_.AllSynced()) {
-    saves_->OnReport(servers_, report.shard, works_in_rounds());
+    saves_->OnReport(servers_, report.shard, returns_together());
   }
   if (report.shard == ShardId{0} && !returns_.IsAway(newest)) {
     readers_.OnNewest(newest.version, now);
@@ -147,6 +150,7 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
                              : "worker registered",
           {{"worker", Value(made->worker)},
            {"incarnation", Value(made->incarnation)},
+           {"takes_place", made->takes_place},
            {"host", applicant.host},
            {"process", applicant.process}});
   Advance(now);
@@ -272,7 +276,7 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
                                   std::span<const Progress> progress) {
   if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
   if (absl::Status taken = TakeProgress(worker, progress); !taken.ok()) return taken;
-  membership_.Leave(worker, failure);
+  membership_.Leave(worker, failure, now);
   std::vector<LogField> fields = {{"worker", Value(worker.worker)}};
   if (!failure.empty()) {
     fields.emplace_back("failure", membership_.workers().at(worker.worker).failure);
@@ -377,7 +381,7 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
   const bool is_behind = stage < stage_ && phase_ <= Phase::kDraining;
   // While shards may go back, workers whose rounds are over may have to do some of them again.
   const bool may_go_back =
-      saves_.has_value() && works_in_rounds() && !ends_early_ && phase_ <= Phase::kDraining;
+      saves_.has_value() && returns_together() && !ends_early_ && phase_ <= Phase::kDraining;
   answer.life = returns_.NewestLife();
   if (may_go_back && stage == stage_ && answer.life > life) {
     answer.state = Work::State::kReturned;
@@ -469,25 +473,6 @@ absl::Status Coordinator::TakeProgress(const Identity& worker, std::span<const P
   // A worker that held enough may now be given more.
   if (ledger_->done() != done_before) ++changes_;
   return absl::OkStatus();
-}
-
-void Coordinator::OnGone(WorkerId worker, Incarnation gone) {
-  initialization_.Forget(worker);
-  evaluations_.Forget(worker);
-  if (speeds_.has_value()) speeds_->Forget(worker);
-  if (ledger_.has_value()) {
-    // Mini-batches whose gradients the shards have reported are not done again, even if the worker
-    // had not reported them. Gradients that shards took since their last report are computed again,
-    // and then count twice.
-    ledger_->ReportUpTo(worker, servers_.PushedEnd(worker, gone));
-    ledger_->Release(worker);
-  }
-  contacts_.erase(worker);
-  const bool is_needed = phase_ == Phase::kInitializing ||
-                         (phase_ == Phase::kTraining && !(ledger_ && ledger_->AllDone()));
-  if (all_reduces_ && is_needed && !lost_.has_value()) lost_ = worker;
-  ++changes_;
-  ++journal_changes_;
 }
 
 }  // namespace slipstream

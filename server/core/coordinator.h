@@ -78,7 +78,7 @@ class Coordinator {
 
   struct Work {
     /// kStage: the run is in `stage`, a later one than the worker's. kReturned: the shards, which
-    /// are in step, have begun `life`, a later one than the worker knows: rounds come again.
+    /// return together, have begun `life`, a later one than the worker knows: rounds come again.
     enum class State : uint8_t { kWait, kUnit, kFinished, kStage, kReturned };
     State state = State::kWait;
     Life life{};
@@ -100,12 +100,19 @@ class Coordinator {
   struct MissingMembers {
     std::vector<ShardId> shards;
 
-    /// Empty if a shard or an aggregator is missing, or if any worker would do.
+    /// Empty if a shard or an aggregator is missing, or if any worker would do. While the run
+    /// trains, these are gone, and others are awaited in their places.
     std::vector<WorkerId> workers;
 
     /// The aggregators that have not reported, or do not know the members yet with which training
     /// begins. Empty if a shard or a worker is missing.
     std::vector<AggregatorId> aggregators;
+
+    /// The number of workers that are lacking while the run trains or measures, if any would do.
+    uint32_t more_workers = 0;
+
+    /// For how long workers have been lacking while the run trains or measures.
+    absl::Duration gone_for;
 
     /// How long it takes until the run fails if they do not come.
     absl::Duration fails_in;
@@ -146,9 +153,9 @@ class Coordinator {
   uint64_t journal_changes() const { return journal_changes_; }
 
   /// Takes the report of a server. If a process takes the place of another one that is gone before
-  /// training, initialisation starts over. Later the weights are lost: the shard returns to its
-  /// newest checkpoint, or all shards to a common one where they are in step. The run fails if
-  /// there is none.
+  /// training, initialisation starts over. Later, where the shard keeps a log, the run waits until
+  /// it is where it was. Else the shard returns to its newest checkpoint, or all shards to a common
+  /// one where they are in step. The run fails if there is no checkpoint.
   absl::Status OnServer(const ServerReport& report, absl::Time now);
 
   /// Notes for the log, once for each process and reason, that a server was refused: the server's
@@ -211,6 +218,12 @@ class Coordinator {
   /// was changed too often. REQUIRES: `change` is of the run's settings, and fits their other keys.
   absl::StatusOr<ChangeEffect> OnChange(const RunChange& change, absl::Time now);
 
+  /// Has all shards save their state as soon as they can. Returns the number by which AskSave tells
+  /// when they have. `number`: 0, or one that was returned before, which is then waited for again.
+  /// FAILED_PRECONDITION if the run makes no checkpoints, or does not train; OUT_OF_RANGE once it
+  /// has finished, ABORTED if it has failed.
+  absl::StatusOr<uint64_t> OnSaveCheckpoint(uint64_t number, absl::Time now);
+
   /// Takes the report of a reader, who need not be a member. Returns its number.
   absl::StatusOr<uint64_t> OnReader(const ReaderReport& report, absl::Time now);
 
@@ -231,6 +244,9 @@ class Coordinator {
 
   /// Returns what the worker `other` has told OnMeet; empty if it has not yet. Renews no lease.
   absl::StatusOr<std::string> AskContact(const Identity& worker, WorkerId other) const;
+
+  /// Returns how far the shards are with the order of OnSaveCheckpoint. Its failures, too.
+  absl::StatusOr<SaveProgress> AskSave(uint64_t number) const;
 
   /// A number that rises whenever a waiting call may have an answer.
   uint64_t changes() const { return changes_; }
@@ -295,8 +311,9 @@ class Coordinator {
   void OnGone(WorkerId worker, Incarnation gone);
   void NoteArrival(const ServerReport& report, Servers::Arrival arrival, absl::Time now);
 
-  // Shards that come back from checkpoints. GoBackTo returns whether the run trains again.
+  // Shards whose servers come back. GoBackTo returns whether the run trains again.
   void TakeLife(const ServerReport& report, absl::Time now);
+  void AwaitLog(const ServerReport& report, absl::Time now);
   void ReturnOne(const ServerReport& report, absl::Time now);
   void ReturnAll(absl::Time now);
   void Return(const ServerReport& report, Life life, const SavedVersion& from);
@@ -305,6 +322,7 @@ class Coordinator {
   bool GoBackTo(const SavedVersion& cut, absl::Time now);
   bool AnyAway() const;
   void OrderSaveIfDue(absl::Time now);
+  absl::Status RefuseSave() const;
 
   // Each of these returns whether it changed the phase or a grant, so that more steps may follow.
   bool AdvanceOnce(absl::Time now);
@@ -320,14 +338,29 @@ class Coordinator {
   bool works_in_rounds() const {
     return stages_[stage_].consistency.traits().work == PolicyTraits::Work::kRounds;
   }
+
+  /// Whether shards that come back return to a version that all have saved. Shards that keep a log
+  /// lose no version, and so do not return at all.
+  bool returns_together() const { return works_in_rounds() && !keeps_log_; }
   void EnterStage(uint32_t stage, absl::Time now);
   absl::Status RefuseChange(const RunChange& change) const;
   void MakeLedger();
   bool WorkIsDone();
   void EndWorkIfDue(absl::Time now);
   void EndWork(EndReason reason);
-  bool AdvanceDeserted(absl::Time now);
-  bool AwaitReturn(const char* purpose, absl::Time now);
+
+  // Lost workers. LacksWorkers and AwaitReturn return why the run cannot go on, once it has waited
+  // long enough. AwaitReturn waits while fewer than `least` workers are live. PlacesAwaitedSince:
+  // nothing if no round waits in an empty place.
+  bool KeepsPlaces() const;
+  std::optional<absl::Time> PlacesAwaitedSince() const;
+  std::optional<std::string> LacksWorkers(absl::Time now);
+  std::optional<std::string> AwaitReturn(uint32_t least, const char* purpose, absl::Time now);
+  std::optional<MissingMembers> MissingWhileTraining(absl::Time now) const;
+
+  /// Fails the run, if possible after the shards have saved their last versions.
+  bool StopTraining(std::string why, absl::Time now);
+  bool FailOnceSaved(bool are_drained, absl::Time now);
   bool AdvanceEvaluation(absl::Time now);
 
   void Advance(absl::Time now);
@@ -360,8 +393,11 @@ class Coordinator {
   const StopConditions stop_conditions_;
   const absl::Duration lease_;
   const absl::Duration start_timeout_;
+  const bool waits_for_lost_;  // Other workers take the places of lost ones.
+  const uint32_t workers_min_;
   const bool is_measured_;  // Workers measure the weights, at least the final ones.
   const bool exits_after_;
+  const bool keeps_log_;                      // As DurabilitySpec::keeps_log.
   const bool has_one_publisher_;              // The weights of several would take turns.
   const bool all_reduces_;                    // As PolicyTraits::all_reduce.
   const std::vector<std::string> addresses_;  // The servers' addresses in the settings.
@@ -413,14 +449,21 @@ class Coordinator {
   // The refusals of servers that were noted, by process and reason; at most kRefusalsMax.
   std::set<std::pair<uint64_t, std::string>> refusals_;
 
-  // Since when the run has had no worker. Empty while it has one.
+  // Since when the run has had fewer workers than it needs. Empty while it has enough.
   std::optional<absl::Time> deserted_since_;
+
+  // Why the run fails as soon as the shards have saved their last versions. Empty if it does not.
+  std::string stopped_for_;
 
   // Set once the stage's last mini-batch is part of the weights, where work comes in rounds.
   bool rounds_done_ = false;
 
   // The version of shard 0 that holds it then.
   Version drain_version_{};
+
+  // The version with which the stage began: the last one of the stage before, where that had rounds
+  // and drained. Else empty.
+  std::optional<Version> stage_begin_;
 
   // The number of mini-batches done in closed rounds that shard 0 has reported last. It stays while
   // shard 0 is away.

@@ -17,9 +17,9 @@ template <typename Archive, typename Self>
 void Coordinator::Parts(Archive& archive, Self& self) {
   archive(self.membership_, self.servers_, self.initialization_, self.evaluations_, self.returns_,
           self.stages_, self.has_changed_, self.stage_, self.stage_is_open_, self.holds_work_,
-          self.failure_, self.measured_, self.rounds_done_, self.drain_version_,
-          self.batches_of_rounds_, self.end_reason_, self.ends_early_, self.orders_,
-          self.grant_orders_, self.phase_orders_, self.stage_orders_);
+          self.failure_, self.measured_, self.rounds_done_, self.drain_version_, self.stage_begin_,
+          self.batches_of_rounds_, self.end_reason_, self.ends_early_, self.stopped_for_,
+          self.orders_, self.grant_orders_, self.phase_orders_, self.stage_orders_);
 }
 
 std::string Coordinator::Save() const {

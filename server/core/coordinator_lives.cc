@@ -1,5 +1,5 @@
-// The part of Coordinator that makes shards go on from checkpoints after their servers have come
-// back, and orders the checkpoints.
+// The part of Coordinator that makes shards go on after their servers have come back, and orders
+// the checkpoints.
 
 #include <fmt/format.h>
 
@@ -15,12 +15,24 @@ void Coordinator::TakeLife(const ServerReport& report, absl::Time now) {
   if (!saves_.has_value()) return;
   // A run that has finished may go on to serve its weights.
   if (phase_ < Phase::kTraining || phase_ == Phase::kFailed) return;
+  if (keeps_log_) return AwaitLog(report, now);
   returns_.OnReport(report);
-  if (works_in_rounds()) {
+  if (returns_together()) {
     ReturnAll(now);
   } else if (returns_.IsLost(report.shard) && Returns::KnowsItsCheckpoints(report)) {
     ReturnOne(report, now);
   }
+}
+
+void Coordinator::AwaitLog(const ServerReport& report, absl::Time now) {
+  if (report.initialized) return;
+  // Another process may not know of the order, or may have ended while it wrote the checkpoint.
+  saves_->OnInterrupted();
+  if (!Returns::KnowsItsCheckpoints(report) || !report.saved.empty()) return;
+  GiveUp(fmt::format("the server of shard {} was restarted, and its directory has no checkpoint of "
+                     "the run (durability.directory); its weights are lost",
+                     Value(report.shard)),
+         now);
 }
 
 void Coordinator::ReturnOne(const ServerReport& report, absl::Time now) {
@@ -33,7 +45,7 @@ void Coordinator::ReturnOne(const ServerReport& report, absl::Time now) {
     return;
   }
   Return(report, Life{Value(returns_.HighestLife(report)) + 1}, *newest);
-  saves_->OnReturn();
+  saves_->OnInterrupted();
   PublishOrders(now);
   returns_.OnAnnounced(orders_.number);
 }
@@ -61,7 +73,7 @@ void Coordinator::ReturnAll(absl::Time now) {
   for (const auto& server : servers_.servers()) {
     Return(server->report, Life{Value(highest) + 1}, *cut);
   }
-  saves_->OnReturn();
+  saves_->OnInterrupted();
   const bool goes_back = GoBackTo(*cut, now);
   PublishOrders(now);
   returns_.OnAnnounced(orders_.number);
@@ -88,7 +100,7 @@ bool Coordinator::GoBackTo(const SavedVersion& cut, absl::Time now) {
   PS_CHECK(cut.stage < stages_.size());
   if (IsOver()) return false;
   // The last version of a stage is the one with which the next begins.
-  const bool begins_stage = cut.stage + 1 == stage_ && cut.version == drain_version_;
+  const bool begins_stage = cut.stage + 1 == stage_ && cut.version == stage_begin_;
   if (cut.stage < stage_ && !begins_stage) {
     Fail(
         "a server was restarted, and the newest checkpoint that all shards have is of an earlier "
@@ -120,10 +132,50 @@ bool Coordinator::AnyAway() const {
 void Coordinator::OrderSaveIfDue(absl::Time now) {
   if (!saves_.has_value() || AnyAway()) return;
   const uint64_t number = saves_->order().number;
-  saves_->OrderIfDue(servers_, works_in_rounds(), now);
+  const uint64_t carried_out = saves_->carried_out();
+  saves_->OrderIfDue(servers_, returns_together(), now);
+  if (saves_->carried_out() > carried_out) ++changes_;
   if (saves_->order().number == number) return;
   PublishOrders(now);
   saves_->OnAnnounced(orders_.number);
+}
+
+absl::Status Coordinator::RefuseSave() const {
+  if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (!saves_.has_value()) {
+    return absl::FailedPreconditionError(
+        "the servers of this run make no checkpoints, as durability.level is memory");
+  }
+  if (phase_ < Phase::kTraining) {
+    return absl::FailedPreconditionError(
+        fmt::format("training has not begun: the run is {}", Name(phase_)));
+  }
+  if (end_reason_.has_value()) {
+    return absl::FailedPreconditionError(
+        "training is ending: each shard saves its last version by itself");
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Coordinator::OnSaveCheckpoint(uint64_t number, absl::Time now) {
+  if (absl::Status refused = RefuseSave(); !refused.ok()) return refused;
+  const uint64_t awaited = saves_->Await(number);
+  Advance(now);
+  return awaited;
+}
+
+absl::StatusOr<SaveProgress> Coordinator::AskSave(uint64_t number) const {
+  if (absl::Status refused = RefuseSave(); !refused.ok()) return refused;
+  SaveProgress progress;
+  progress.is_complete = saves_->IsCarriedOut(number);
+  for (const auto& server : servers_.servers()) {
+    const ServerReport& report = server->report;
+    progress.shards.push_back(
+        {.saved = Saves::NewestOfLife(report),
+         .has_saved = progress.is_complete || saves_->HasSaved(report, number, returns_together()),
+         .is_away = returns_.IsAway(report)});
+  }
+  return progress;
 }
 
 }  // namespace slipstream

@@ -22,10 +22,10 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
     MoveTo(Phase::kFinished, now);
     return true;
   }
-  if (membership_.live() == 0) {
-    return AwaitReturn("to measure the final weights", now);
+  if (const auto lack = AwaitReturn(1, "to measure the final weights", now)) {
+    return Fail(*lack, now);
   }
-  deserted_since_.reset();
+  if (membership_.live() == 0) return false;
   GiveUpLateEvaluator(now);
   if (!evaluations_.due()) return false;
   const std::optional<WorkerId> evaluator = FindEvaluator();
@@ -40,6 +40,8 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
 
 void Coordinator::GiveUpLateEvaluator(absl::Time now) {
   if (!evaluations_.open().has_value()) return;
+  // Nobody can measure while the weights of a shard are not there.
+  if (AnyAway()) evaluation_heard_ = now;
   // Nothing waits for a result during training, so the limit counts from the start of this phase.
   const absl::Time waiting_since = std::max(evaluation_heard_, phase_since_);
   if (now - waiting_since <= start_timeout_) return;

@@ -32,32 +32,41 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
     worker.last_heard = std::max(worker.last_heard, now);
     return Registration{.worker = *same, .incarnation = worker.incarnation, .is_repeated = true};
   }
-  const std::optional<WorkerId> id = asked.has_value() ? asked : LowestFree();
+  const std::vector<WorkerId> empty = EmptyPlaces();
+  const std::optional<WorkerId> free = empty.empty() ? LowestFree() : empty.front();
+  const std::optional<WorkerId> id = asked.has_value() ? asked : free;
   if (!id.has_value()) {
     return absl::ResourceExhaustedError(fmt::format("all {} worker ids are taken", kWorkersMax));
   }
 
   const bool was_live = IsLive(*id);
-  if (!was_live && live_ >= live_max) {
+  const bool was_empty = std::ranges::count(empty, *id) > 0;
+  const bool is_new = !was_live && !was_empty;
+  if (is_new && live_ + empty.size() >= live_max) {
     return absl::ResourceExhaustedError(fmt::format(
         "the servers have memory for the gradients of {} workers, and {} are there: use more "
         "servers, or wait until one has left",
-        live_max, live_));
+        live_max, live_ + empty.size()));
   }
   const Incarnation older = was_live ? workers_.at(*id).incarnation : Incarnation{};
   if (!was_live) ++live_;
+  if (was_empty) --empty_places_;
   const Incarnation incarnation{++last_incarnation_};
+  const bool takes_place = keeps_places_ && !is_new;
   none_ends_before_ = std::min(none_ends_before_, now + lease_);
   workers_[*id] = {.incarnation = incarnation,
                    .state = State::kLive,
-                   .founding = false,
+                   .founding = takes_place,
                    .host = host,
                    .instance = instance,
                    .last_heard = now,
                    .failure = ""};
   RemakeView();
-  return Registration{
-      .worker = *id, .incarnation = incarnation, .fenced_older = was_live, .older = older};
+  return Registration{.worker = *id,
+                      .incarnation = incarnation,
+                      .fenced_older = was_live,
+                      .older = older,
+                      .takes_place = takes_place};
 }
 
 absl::Status Membership::Renew(const Identity& identity, absl::Time now) {
@@ -102,18 +111,29 @@ absl::Status Membership::Check(const Identity& identity) const {
   return absl::OkStatus();
 }
 
-void Membership::Leave(const Identity& identity, const std::string& failure) {
+void Membership::Leave(const Identity& identity, const std::string& failure, absl::Time now) {
   PS_CHECK(Check(identity).ok());
-  End(workers_.at(identity.worker), failure.empty() ? State::kLeft : State::kDead, failure);
+  End(workers_.at(identity.worker), failure.empty() ? State::kLeft : State::kDead, failure, now);
+  RemakeView();
+}
+
+void Membership::KeepPlaces(bool keeps) {
+  keeps_places_ = keeps;
+  if (keeps || empty_places_ == 0) return;
+  for (auto& [id, worker] : workers_) worker.leaves_place = false;
+  empty_places_ = 0;
   RemakeView();
 }
 
 void Membership::Forgive(absl::Duration gap, absl::Time now) {
-  for (auto& [id, worker] : workers_) worker.last_heard = std::min(now, worker.last_heard + gap);
+  for (auto& [id, worker] : workers_) {
+    worker.last_heard = std::min(now, worker.last_heard + gap);
+    worker.place_empty_since = std::min(now, worker.place_empty_since + gap);
+  }
 }
 
 void Membership::BeginLeases(absl::Time now) {
-  for (auto& [id, worker] : workers_) worker.last_heard = now;
+  for (auto& [id, worker] : workers_) worker.last_heard = worker.place_empty_since = now;
   none_ends_before_ = now + lease_;
 }
 
@@ -127,7 +147,7 @@ std::vector<WorkerId> Membership::Expire(absl::Time now) {
       none_ends_before_ = std::min(none_ends_before_, worker.last_heard + lease_);
       continue;
     }
-    End(worker, State::kDead, "unheard of for more than its lease of " + DurationText(lease_));
+    End(worker, State::kDead, "unheard of for more than its lease of " + DurationText(lease_), now);
     died.push_back(id);
   }
   if (!died.empty()) RemakeView();
@@ -144,6 +164,15 @@ void Membership::FoundView() {
 bool Membership::IsLive(WorkerId worker) const {
   const auto found = workers_.find(worker);
   return found != workers_.end() && found->second.state == State::kLive;
+}
+
+std::vector<WorkerId> Membership::EmptyPlaces() const {
+  std::vector<WorkerId> empty;
+  if (empty_places_ == 0) return empty;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.leaves_place) empty.push_back(id);
+  }
+  return empty;
 }
 
 WorkerId Membership::LowestLive() const {
@@ -174,8 +203,11 @@ std::optional<WorkerId> Membership::FindInstance(const Applicant& applicant) con
   return std::nullopt;
 }
 
-void Membership::End(Worker& worker, State state, const std::string& failure) {
+void Membership::End(Worker& worker, State state, const std::string& failure, absl::Time now) {
   worker.state = state;
+  worker.leaves_place = keeps_places_;
+  worker.place_empty_since = now;
+  if (keeps_places_) ++empty_places_;
   // A cut within a character would make the text undecodable for its readers.
   worker.failure = std::string(CutUtf8(failure, kFailureBytesMax));
   --live_;
@@ -190,7 +222,7 @@ void Membership::RemakeView() {
 void Membership::FillView() {
   view_.members.clear();
   for (const auto& [id, worker] : workers_) {
-    if (worker.state == State::kLive) {
+    if (worker.state == State::kLive || worker.leaves_place) {
       view_.members.push_back({id, worker.incarnation, worker.founding});
     }
   }

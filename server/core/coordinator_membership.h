@@ -35,11 +35,14 @@ struct Applicant {
 /// A worker is live from its registration until it leaves, its lease ends, or its id is registered
 /// again. Records of workers that are gone stay, for status and so that an id can be used again.
 ///
+/// While places are kept (KeepPlaces), a member that goes stays in the view, so that the shards go
+/// on waiting for its gradients, until a worker registers under its id: that one takes its place.
+///
 /// Invariants:
 ///  - an incarnation is given out once, and a later one is higher;
 ///  - an id has at most one live incarnation;
-///  - the view holds exactly the live workers once the first view is made, and its number rises
-///    with every change of them.
+///  - the view holds exactly the live workers and the empty places once the first view is made, and
+///    its number rises with every change of them.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Membership {
@@ -57,6 +60,10 @@ class Membership {
     uint64_t instance = 0;
     absl::Time last_heard;
 
+    /// Set if it is gone and its place in the view is kept, and since when.
+    bool leaves_place = false;
+    absl::Time place_empty_since;
+
     /// Its clock with the newest push that a shard has reported.
     WorkerClock pushed{};
 
@@ -66,8 +73,8 @@ class Membership {
 
     template <typename Archive, typename Self>
     static void Parts(Archive& archive, Self& self) {
-      archive(self.incarnation, self.state, self.founding, self.host, self.instance, self.pushed,
-              self.failure);
+      archive(self.incarnation, self.state, self.founding, self.host, self.instance,
+              self.leaves_place, self.pushed, self.failure);
     }
   };
 
@@ -79,6 +86,10 @@ class Membership {
     bool fenced_older = false;
     Incarnation older{};
 
+    /// Set if it has the place of a member before it, and so owes the open rounds what that one
+    /// owed.
+    bool takes_place = false;
+
     /// Set if the same process has this registration already: the first answer was lost on its way.
     bool is_repeated = false;
   };
@@ -86,10 +97,11 @@ class Membership {
   /// `lease`: how long a worker may be silent before it counts as dead.
   Membership(uint64_t run, absl::Duration lease) : run_(run), lease_(lease) {}
 
-  /// Makes a worker live under the id that it asks for, or else under the lowest id that no live
-  /// worker has. A live worker of the same instance keeps its registration, so that a lost answer
-  /// leaves no second one behind. Fails if the id or the name of the host is out of bounds, if all
-  /// ids are taken, or if `live_max` workers are live without this one.
+  /// Makes a worker live under the id that it asks for, or else under that of the first empty
+  /// place, or else under the lowest id that no live worker has. A live worker of the same instance
+  /// keeps its registration, so that a lost answer leaves no second one behind. Fails if the id or
+  /// the name of the host is out of bounds, if all ids are taken, or if `live_max` workers are
+  /// live, or have places that are empty, without this one.
   absl::StatusOr<Registration> Register(const Applicant& applicant, absl::Time now,
                                         uint32_t live_max = kWorkersMax);
 
@@ -106,12 +118,16 @@ class Membership {
 
   /// Ends a membership. With a failure it counts as a death.
   /// REQUIRES: Check(identity) is OK.
-  void Leave(const Identity& identity, const std::string& failure);
+  void Leave(const Identity& identity, const std::string& failure, absl::Time now);
+
+  /// Sets whether the places of members that go from now on are kept. If not, those that are empty
+  /// are given up.
+  void KeepPlaces(bool keeps);
 
   /// Extends the leases by `gap`, once: for so long, until `now`, this process could hear nobody.
   void Forgive(absl::Duration gap, absl::Time now);
 
-  /// Begins the leases of all live workers anew.
+  /// Begins the leases of all live workers anew, and the time for which places have been empty.
   void BeginLeases(absl::Time now);
 
   /// Ends the leases that have run out. Returns the workers that died, in order of ids.
@@ -127,6 +143,9 @@ class Membership {
   uint32_t live() const { return live_; }
   bool IsLive(WorkerId worker) const;
 
+  /// Returns the ids of the empty places, ascending.
+  std::vector<WorkerId> EmptyPlaces() const;
+
   /// REQUIRES: live() > 0.
   WorkerId LowestLive() const;
 
@@ -136,13 +155,14 @@ class Membership {
   /// The parts have no times: BeginLeases follows when they were read.
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.workers_, self.live_, self.last_incarnation_, self.view_);
+    archive(self.workers_, self.live_, self.keeps_places_, self.empty_places_,
+            self.last_incarnation_, self.view_);
   }
 
  private:
   std::optional<WorkerId> LowestFree() const;
   std::optional<WorkerId> FindInstance(const Applicant& applicant) const;
-  void End(Worker& worker, State state, const std::string& failure);
+  void End(Worker& worker, State state, const std::string& failure, absl::Time now);
   void RemakeView();
   void FillView();
 
@@ -153,6 +173,8 @@ class Membership {
   // All workers ever seen, at most kWorkersMax.
   std::map<WorkerId, Worker> workers_;
   uint32_t live_ = 0;
+  bool keeps_places_ = false;
+  uint32_t empty_places_ = 0;
   // No lease ends before this time, so until then Expire need not look at each worker.
   absl::Time none_ends_before_ = absl::InfiniteFuture();
   uint64_t last_incarnation_ = 0;

@@ -7,8 +7,7 @@
 #include "common/base/duration_text.h"
 #include "server/core/coordinator.h"
 
-// The part of Coordinator that moves a run from phase to phase, and that finds out which members
-// the run waits for.
+// The part of Coordinator that moves a run from phase to phase.
 
 namespace slipstream {
 namespace {
@@ -29,6 +28,7 @@ void Coordinator::Advance(absl::Time now) {
 
 bool Coordinator::AdvanceOnce(absl::Time now) {
   if (IsOver()) return false;
+  membership_.KeepPlaces(KeepsPlaces());
   const std::optional<ShardId> silent = servers_.FindSilent(start_timeout_, now);
   if (silent.has_value()) {
     return Fail(fmt::format("the server of shard {} has not been heard for {}", Value(*silent),
@@ -134,14 +134,21 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
     return true;
   }
   OrderSaveIfDue(now);
-  if (membership_.live() == 0) return AdvanceDeserted(now);
-  deserted_since_.reset();
-  AssignEvaluation(membership_.LowestLive(), now);
+  if (membership_.live() == 0 && ends_early_) {
+    // Work had ended before the workers were gone, so none is needed.
+    MoveTo(Phase::kDraining, now);
+    return true;
+  }
+  if (const std::optional<std::string> lack = LacksWorkers(now)) return StopTraining(*lack, now);
+  if (membership_.live() > 0) AssignEvaluation(membership_.LowestLive(), now);
   return false;
 }
 
 bool Coordinator::AdvanceDraining(absl::Time now) {
-  if (!servers_.AllDrained(phase_orders_) || AnyAway()) return false;
+  const bool are_drained = servers_.AllDrained(phase_orders_) && !AnyAway();
+  // A server that never comes back does not keep the run from failing.
+  if (!stopped_for_.empty()) return FailOnceSaved(are_drained, now);
+  if (!are_drained) return false;
   if (!end_reason_.has_value()) {
     EnterStage(stage_ + 1, now);
     return true;
@@ -162,6 +169,8 @@ uint64_t Coordinator::StageEnd(uint32_t stage) const {
 void Coordinator::EnterStage(uint32_t stage, absl::Time now) {
   PS_CHECK(stage < stages_.size());
   const bool is_same_policy = stages_[stage].consistency == present().consistency;
+  stage_begin_.reset();
+  if (rounds_done_ && !stages_[stage].begins_at_once) stage_begin_ = drain_version_;
   stage_ = stage;
   stage_is_open_ = false;
   if (!present().begins_at_once) {
@@ -237,26 +246,6 @@ absl::Status Coordinator::OnEndTraining(EndReason reason, absl::Time now) {
   return absl::OkStatus();
 }
 
-bool Coordinator::AdvanceDeserted(absl::Time now) {
-  // Wait even if all workers have left by themselves: machines are taken away, and come back.
-  if (!ends_early_) return AwaitReturn("to go on", now);
-  // Work had ended before the workers were gone, so none is needed.
-  MoveTo(Phase::kDraining, now);
-  return true;
-}
-
-bool Coordinator::AwaitReturn(const char* purpose, absl::Time now) {
-  if (!deserted_since_.has_value()) {
-    deserted_since_ = now;
-    AddNote(true, fmt::format("all workers are gone; waiting for one to come back {}", purpose),
-            {{"at_most_seconds", absl::ToDoubleSeconds(start_timeout_)}});
-  }
-  if (now - *deserted_since_ <= start_timeout_) return false;
-  return Fail(fmt::format("all workers are gone, and none came back within {} {}{}",
-                          DurationText(start_timeout_), purpose, LastWords()),
-              now);
-}
-
 void Coordinator::MoveTo(Phase phase, absl::Time now) {
   PS_CHECK(phase > phase_);
   phase_ = phase;
@@ -291,15 +280,6 @@ std::string Coordinator::LastWords() const {
     return fmt::format("; worker {}: {}", Value(id), worker.failure);
   }
   return "";
-}
-
-std::string Coordinator::LostWorker() const {
-  const Membership::Worker& worker = membership_.workers().at(*lost_);
-  return fmt::format(
-      "worker {} on {} is gone ({}), and under allreduce every step needs all {} workers; start "
-      "the run again, with fewer workers or from saved weights",
-      Value(*lost_), worker.host, worker.failure.empty() ? "it left or came anew" : worker.failure,
-      workers_to_start_);
 }
 
 bool Coordinator::ServersMayExit(absl::Time now) const {
@@ -360,53 +340,6 @@ ModelOrders Coordinator::MakeModelOrders() const {
 void Coordinator::AddNote(bool is_warning, std::string text, std::vector<LogField> fields) {
   if (notes_.size() >= kNotesMax) return;
   notes_.push_back({is_warning, LogLine(std::move(text), std::move(fields))});
-}
-
-std::vector<WorkerId> Coordinator::FindMissingWorkers() const {
-  std::vector<WorkerId> missing;
-  for (uint32_t id = 0; id < workers_to_start_; ++id) {
-    if (!membership_.IsLive(WorkerId{id})) missing.push_back(WorkerId{id});
-  }
-  return missing;
-}
-
-std::optional<Coordinator::MissingMembers> Coordinator::Missing(absl::Time now) const {
-  if (IsOver()) return std::nullopt;
-  MissingMembers missing = {
-      .shards = {}, .workers = {}, .aggregators = {}, .fails_in = start_timeout_};
-  for (size_t shard = 0; shard < servers_.servers().size(); ++shard) {
-    const std::optional<Servers::Server>& server = servers_.servers()[shard];
-    const absl::Duration silence = now - (server.has_value() ? server->last_heard : start_);
-    if (server.has_value() && silence <= kServerSilenceMax) continue;
-    missing.shards.push_back(ShardId{static_cast<uint32_t>(shard)});
-    missing.fails_in = std::min(missing.fails_in, start_timeout_ - silence);
-  }
-  if (!missing.shards.empty()) return missing;
-
-  if (phase_ == Phase::kWaitingForServers) {
-    missing.aggregators = aggregators_.Missing();
-    missing.fails_in -= now - start_;
-    return missing;
-  }
-  if (phase_ == Phase::kWaitingForWorkers) {
-    missing.workers = FindMissingWorkers();
-    missing.fails_in -= now - start_;
-    return missing;
-  }
-  if (phase_ == Phase::kInitializing) {
-    if (HasInitialWeights()) {
-      missing.aggregators = aggregators_.Behind(grant_orders_, lease_, now);
-    } else if (initialization_.grant().has_value()) {
-      missing.workers = {initialization_.grant()->holder.worker};
-    }
-    missing.fails_in -= now - phase_since_;
-    return missing;
-  }
-  if (deserted_since_.has_value() && membership_.live() == 0) {
-    missing.fails_in -= now - *deserted_since_;
-    return missing;
-  }
-  return std::nullopt;
 }
 
 }  // namespace slipstream

@@ -13,10 +13,10 @@ namespace slipstream {
 /// Keeps in which life each shard is to be, and which shards have lost their state and have yet to
 /// be told from which checkpoint they go on. Its owner chooses the checkpoint.
 ///
-/// A shard loses its state with its process. An order to return is meant for the process that the
-/// shard had when it was given: the next process may not follow it, as the life that it names may
-/// have gone on for a while. So the order is withdrawn when the next process reports, until there
-/// is one for it.
+/// Where no log is kept, a shard loses its state with its process. An order to return is meant for
+/// the process that the shard had when it was given: the next process may not follow it, as the
+/// life that it names may have gone on for a while. So the order is withdrawn when the next process
+/// reports, until there is one for it.
 ///
 /// Invariant: the lives of a shard's orders rise.
 ///

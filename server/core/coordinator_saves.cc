@@ -6,6 +6,9 @@
 namespace slipstream {
 namespace {
 
+// A shorter time does not tell how fast versions are made.
+constexpr absl::Duration kMeasuredMin = absl::Milliseconds(100);
+
 Version NewestOf(const Servers& servers) {
   Version newest{};
   for (const auto& server : servers.servers()) newest = std::max(newest, server->report.version);
@@ -19,11 +22,11 @@ std::optional<SavedVersion> NewestSaved(const ServerReport& report) {
 
 }  // namespace
 
-void Saves::OnReport(const Servers& servers, ShardId newest, bool in_step) {
+void Saves::OnReport(const Servers& servers, ShardId newest, bool together) {
   const ServerReport& report = servers.servers()[Value(newest)]->report;
   std::optional<Version>& learned_at = shards_[Value(newest)].learned_at;
   if (!learned_at.has_value() && report.orders_seen >= announced_) learned_at = report.version;
-  if (!in_step) {
+  if (!together) {
     // From now on each shard returns to its own newest checkpoint.
     order_.safe.reset();
     return;
@@ -32,62 +35,103 @@ void Saves::OnReport(const Servers& servers, ShardId newest, bool in_step) {
   if (order_.safe < saved) order_.safe = saved;
 }
 
-void Saves::OrderIfDue(const Servers& servers, bool in_step, absl::Time now) {
+void Saves::OrderIfDue(const Servers& servers, bool together, absl::Time now) {
   const Version newest = NewestOf(servers);
   if (!since_.has_value()) {
     since_ = now;
     newest_then_ = newest;
     return;
   }
-  if (now - *since_ < interval_) return;
+  const bool is_due = now - *since_ >= interval_;
+  if (!is_due && !is_awaited()) return;
   bool has_missed = false;
   for (const auto& server : servers.servers()) {
-    const Progress progress = ProgressOf(server->report, in_step);
+    const Progress progress = ProgressOf(server->report, together);
     if (progress == Progress::kAhead) return;
     if (progress == Progress::kWriting && now - *since_ < kIntervalsMax * interval_) return;
     has_missed |= progress == Progress::kMissed;
   }
+  if (is_awaited() && AllHaveSaved(servers, together)) carried_out_ = order_.number;
+  const bool is_urgent = is_awaited() && (order_.number < awaited_ || has_missed);
+  if (!is_due && !is_urgent) return;
 
   factor_ = has_missed ? std::min(2 * factor_, kMarginMax) : 1;
   ++order_.number;
-  order_.version = in_step ? Version{Value(newest) + Margin(newest, now)} : Version{};
+  order_.version = together ? Version{Value(newest) + Margin(newest, now)} : Version{};
   is_settled_ = false;
   since_ = now;
   newest_then_ = newest;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    const ServerReport& report = servers.servers()[i]->report;
-    shards_[i] = {
-        .version = report.version, .saved = NewestSaved(report), .learned_at = std::nullopt};
+    shards_[i] = {.version = servers.servers()[i]->report.version, .learned_at = std::nullopt};
   }
 }
 
-Saves::Progress Saves::ProgressOf(const ServerReport& report, bool in_step) const {
+Saves::Progress Saves::ProgressOf(const ServerReport& report, bool together) const {
   const Shard& shard = shards_[Value(report.shard)];
-  // The shards may have been in step when it was ordered.
-  const bool was_in_step = order_.version != Version{};
-  if (is_settled_ || was_in_step != in_step) return Progress::kDone;
-  if (!in_step) {
+  // The policy may have been another one when it was ordered.
+  const bool was_together = order_.version != Version{};
+  if (is_settled_ || was_together != together) return Progress::kDone;
+  if (!together) {
     const bool has_made_versions = report.version > shard.version;
-    const bool has_saved = shard.saved < NewestSaved(report);
-    return has_made_versions && !has_saved ? Progress::kWriting : Progress::kDone;
+    return has_made_versions && !HasSavedSince(report) ? Progress::kWriting : Progress::kDone;
   }
-  const auto is_ordered = [&](const SavedVersion& saved) {
-    return saved.life == report.life && saved.version == order_.version;
-  };
-  if (std::ranges::any_of(report.saved, is_ordered)) return Progress::kDone;
+  if (HasOrdered(report)) return Progress::kDone;
   if (report.version < order_.version) return Progress::kAhead;
   return shard.learned_at > order_.version ? Progress::kMissed : Progress::kWriting;
 }
 
+bool Saves::HasOrdered(const ServerReport& report) const {
+  return std::ranges::any_of(report.saved, [&](const SavedVersion& saved) {
+    return saved.life == report.life && saved.version == order_.version;
+  });
+}
+
 uint64_t Saves::Margin(Version newest, absl::Time now) const {
   const double versions = static_cast<double>(Value(newest) - Value(newest_then_));
-  const double per_second = versions / absl::ToDoubleSeconds(now - *since_);
+  const absl::Duration passed = std::max(now - *since_, kMeasuredMin);
+  const double per_second = versions / absl::ToDoubleSeconds(passed);
   const double bounded = std::min(std::ceil(per_second), static_cast<double>(kMarginMax));
   const uint64_t margin = std::max(kMarginMin, static_cast<uint64_t>(bounded));
   return std::min(margin * factor_, kMarginMax);
 }
 
-void Saves::OnReturn() {
+uint64_t Saves::Await(uint64_t number) {
+  const uint64_t next = order_.number + 1;
+  const bool will_not_come = is_settled_ && number > carried_out_;
+  const uint64_t awaited = number == 0 || will_not_come ? next : std::min(number, next);
+  awaited_ = std::max(awaited_, awaited);
+  return awaited;
+}
+
+std::optional<SavedVersion> Saves::NewestOfLife(const ServerReport& report) {
+  std::optional<SavedVersion> newest = NewestSaved(report);
+  return newest.has_value() && newest->life == report.life ? newest : std::nullopt;
+}
+
+bool Saves::HasSaved(const ServerReport& report, uint64_t number, bool together) const {
+  const std::optional<SavedVersion> newest = NewestOfLife(report);
+  if (is_settled_ || order_.number < number || !newest.has_value()) return false;
+  if (together) return HasOrdered(report);
+  const Shard& shard = shards_[Value(report.shard)];
+  // A shard that has saved its newest version already has nothing to save.
+  return HasSavedSince(report) ||
+         (shard.learned_at.has_value() && newest->version >= *shard.learned_at);
+}
+
+bool Saves::HasSavedSince(const ServerReport& report) const {
+  // A checkpoint that an earlier order has asked for may be complete only now.
+  const std::optional<SavedVersion> newest = NewestOfLife(report);
+  return newest.has_value() && newest->version > shards_[Value(report.shard)].version;
+}
+
+bool Saves::AllHaveSaved(const Servers& servers, bool together) const {
+  return std::ranges::all_of(servers.servers(), [&](const auto& server) {
+    return HasSaved(server->report, order_.number, together);
+  });
+}
+
+void Saves::OnInterrupted() {
+  if (is_awaited()) awaited_ = std::max(awaited_, order_.number + 1);
   is_settled_ = true;
   since_.reset();
 }

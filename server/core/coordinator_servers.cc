@@ -60,7 +60,10 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
     former.push_back(server->report.instance);
     if (former.size() > kFormerMax) former.pop_front();
   }
-  server = Server{is_late ? server->report : report, now, std::move(former)};
+  ServerReport newest = is_late ? server->report : report;
+  // Until a shard goes on in another process, that does not know of any gradient.
+  if (arrival != Arrival::kFirst && !newest.initialized) newest.pushed = server->report.pushed;
+  server = Server{std::move(newest), now, std::move(former)};
   return arrival;
 }
 

@@ -116,10 +116,11 @@ class Servers {
   Servers(uint32_t shards, absl::Duration takeover) : takeover_(takeover), servers_(shards) {}
 
   /// kReplaced: another process has taken the place of one that is gone, and does not have its
-  /// weights.
+  /// weights yet.
   enum class Arrival : uint8_t { kFirst, kKnown, kReplaced };
 
-  /// Records a report; of one that is older than the last of its process, only that it came. Fails
+  /// Records a report; of one that is older than the last of its process, only that it came. The
+  /// gradients that a shard has had stay known until it goes on in another process. Fails
   /// if the shard does not exist, if another process serves it and was heard within `takeover`, or
   /// if the address, a life or the number of checkpoints is out of bounds.
   absl::StatusOr<Arrival> Record(const ServerReport& report, absl::Time now);

@@ -75,13 +75,19 @@ void MemberTable::InstallView(const View& view) {
 
 void MemberTable::BeginLife(Life before) {
   RestAll();
-  pulls_of_the_departed_.clear();
+  EndCalls();
   for (auto& [worker, record] : records_) {
     if (!record.answers.empty()) record.former = {before, std::move(record.answers)};
     record.last_sequence = {};
     record.answers.clear();
     record.bases.clear();
     record.given.clear();
+  }
+}
+
+void MemberTable::EndCalls() {
+  pulls_of_the_departed_.clear();
+  for (auto& [worker, record] : records_) {
     record.pushes_arriving = 0;
     record.pulls_under_way = 0;
   }

@@ -148,11 +148,11 @@ struct MemberRecord {
     given.erase(slot);
   }
 
-  /// The pushes and pulls under way end with the process, so they are not saved.
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.incarnation, self.last_sequence, self.answers, self.owes_from, self.bases,
-            self.given, self.clock, self.is_in_pace, self.newest, self.former);
+            self.given, self.clock, self.is_in_pace, self.newest, self.pushes_arriving,
+            self.pulls_under_way, self.former);
   }
 };
 
@@ -185,6 +185,9 @@ class MemberTable {
   /// belongs. The members stay. Each is out of the pace until it names its clock again: it may have
   /// said that it rests after the state was saved, and would not say so twice.
   void BeginLife(Life before);
+
+  /// Notes that the process has ended, and with it all pushes and pulls under way.
+  void EndCalls();
 
   /// Forgets the answers to pushes that are to be part of a later version than this: they are lost.
   void ForgetAnswersAfter(Version version);
@@ -242,10 +245,9 @@ class MemberTable {
   uint32_t PullsOf(WorkerId worker, Incarnation incarnation) const;
   uint32_t pulls_under_way() const;
 
-  /// The pulls under way of workers that left end with the process, so they are not saved.
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.view_, self.records_, self.newest_);
+    archive(self.view_, self.records_, self.pulls_of_the_departed_, self.newest_);
   }
 
   /// For tests: ends the process if an invariant of the table or of a record does not hold.

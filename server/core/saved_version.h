@@ -44,11 +44,11 @@ struct SaveOrder {
   /// Rises from order to order; 0 if there was none yet.
   uint64_t number = 0;
 
-  /// The version to save, where shards are in step: a shard that is beyond it saves nothing. Else
-  /// 0: each shard saves the next version that it makes.
+  /// The version to save, where shards return together: a shard that is beyond it saves nothing.
+  /// Else 0: each shard saves the next version that it makes.
   Version version{};
 
-  /// The newest checkpoint that all shards have, where they are in step. A shard keeps it until
+  /// The newest checkpoint that all shards have, where they return together. A shard keeps it until
   /// there is a newer one.
   std::optional<SavedVersion> safe;
 

@@ -152,6 +152,13 @@ void ShardMachine::ReleaseBytes(uint64_t bytes) {
   state_.bytes_queued -= bytes;
 }
 
+ShardOutput ShardMachine::OnProcessEnd(const EndedProcess& end) {
+  Restore(Continued(std::move(state_), end));
+  ShardOutput output;
+  SaveIfDue(output);
+  return output;
+}
+
 uint64_t ShardMachine::bytes_queued_max() const {
   if (options_.push_bytes_max > 0) return options_.push_bytes_max;
   const uint64_t pushes =
@@ -223,6 +230,7 @@ Lack ShardMachine::Lacks() const { return policy_->Lacks(FactsWith(MembersNow())
 
 Admission ShardMachine::Admit(const PushHeader& header) const {
   if (IsOfEarlierStage(header)) {
+    if (StaysTooStale(header)) return {Admission::Kind::kTooStale, ""};
     return {Admission::Kind::kLate, "its policy's epochs ended without it"};
   }
   const WorkerId worker = header.identity.worker;
@@ -232,6 +240,13 @@ Admission ShardMachine::Admit(const PushHeader& header) const {
     admission.kind = Admission::Kind::kTooStale;
   }
   return admission;
+}
+
+bool ShardMachine::StaysTooStale(const PushHeader& header) const {
+  // Its worker has gone on with the same sequence, which the repetition must not use up.
+  if (IsExcuse(header) || (works_in_rounds() && !IsOfEarlierStage(header))) return false;
+  const bool is_beyond = guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kRefuse;
+  return is_beyond || IsBaseGone(header);
 }
 
 bool ShardMachine::IsBaseGone(const PushHeader& header) const {
@@ -301,7 +316,9 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     state_.work->NextRound([this](WorkerId worker) { return round().HasDone(worker); });
   }
   state_.round = NewRound();
-  if (works_in_rounds() && decided() == state_.save.version) state_.save_is_due = true;
+  if (state_.save.version != Version{} && decided() == state_.save.version) {
+    state_.save_is_due = true;
+  }
   output.update = update;
 }
 
@@ -327,9 +344,9 @@ std::optional<Stamp> ShardMachine::StampOfRound() const {
 void ShardMachine::CheckInvariants() const {
   members().CheckInvariants(options_.gradients_in_flight);
   PS_CHECK(published() <= decided());
-  PS_CHECK(state_.life_begin <= published());
+  PS_CHECK(state_.life_begin <= state_.kept_from && state_.kept_from <= published());
   const uint64_t kept =
-      std::min<uint64_t>(options_.versions_kept, Value(published()) - Value(state_.life_begin) + 1);
+      std::min<uint64_t>(options_.versions_kept, Value(published()) - Value(state_.kept_from) + 1);
   PS_CHECK(Value(published()) - Value(oldest_kept()) + 1 == kept);
   PS_CHECK(state_.reader_pulls.size() <= options_.reader_pulls_max);
   const std::set<Version> read = VersionsRead();

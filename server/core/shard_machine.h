@@ -24,9 +24,11 @@
 #include "common/run/policy_rows.h"
 #include "common/run/run_spec.h"
 #include "server/core/coordinator_orders.h"
+#include "server/core/push_facts.h"
 #include "server/core/run_stages.h"
 #include "server/core/shard_machine_options.h"
 #include "server/core/shard_output.h"
+#include "server/core/shard_return.h"
 #include "server/core/shard_state.h"
 
 namespace slipstream {
@@ -57,6 +59,7 @@ class ShardMachine {
   static constexpr size_t kReaderVersionsMax = 2;
 
   using Options = ShardMachineOptions;
+  using PushFacts = slipstream::PushFacts;
 
   static Reader ReaderOf(const PullRequest& request);
 
@@ -76,9 +79,9 @@ class ShardMachine {
   ShardOutput OnOrders(const ServerOrders& orders);
 
   /// Note that the shell asks the coordinator for news, and that it has taken the answer and the
-  /// orders in it.
-  void OnCoordinatorAsked() { state_.unknown_members.OnAsked(); }
-  void OnCoordinatorAnswered() { state_.unknown_members.OnAnswered(); }
+  /// orders in it. Return whether that has changed anything.
+  bool OnCoordinatorAsked() { return state_.unknown_members.OnAsked(); }
+  bool OnCoordinatorAnswered() { return state_.unknown_members.OnAnswered(); }
 
   /// Returns for how many values the shard needs memory, if these are the first orders that
   /// name a model; else nothing.
@@ -112,9 +115,9 @@ class ShardMachine {
   /// Has workers wait for these readers alone, on shard 0. Has no effect on other shards.
   ShardOutput OnAwaitedReaders(const LagLimits& readers);
 
-  /// Takes the order to save, if it is newer than those before and the shard saves. Where shards
-  /// are in step, the state is due to be saved with the version that the order names, and not at
-  /// all if this is decided already; else with the next version that has not been saved. The output
+  /// Takes the order to save, if it is newer than those before and the shard saves. If it names a
+  /// version, the state is due to be saved with that one, and not at all if a later one is decided
+  /// already; else with the next version that has not been saved. The output
   /// of an event that leaves the open round empty then says so.
   ShardOutput OnSaveOrder(const SaveOrder& order);
 
@@ -136,14 +139,6 @@ class ShardMachine {
   /// queued, and exactly one of OnPush and OnPushAbandoned has to follow.
   PushAdmission OnPushHeader(const PushHeader& header);
 
-  /// The facts about an admitted push once its payload has come.
-  struct PushFacts {
-    PushId push{};
-    PushHeader header;
-    uint64_t values_received = 0;
-    bool is_finite = true;
-    uint64_t checksum = 0;
-  };
   ShardOutput OnPush(CallId call, const PushFacts& facts);
 
   /// Notes that the rest of an admitted push will not come. Its bytes are free again.
@@ -169,6 +164,9 @@ class ShardMachine {
 
   /// Notes that payload bytes of kept pushes are free again.
   void ReleaseBytes(uint64_t bytes);
+
+  /// Continues as Continued says, in the process that follows one that has ended.
+  ShardOutput OnProcessEnd(const EndedProcess& end);
 
   // For status and log.
 
@@ -334,6 +332,8 @@ class ShardMachine {
   /// cannot be compensated.
   Admission Admit(const PushHeader& header) const;
 
+  /// Returns whether the push of which this is a late repetition was refused, if it came in time.
+  bool StaysTooStale(const PushHeader& header) const;
   /// Returns whether compensation would need weights that are not kept.
   bool IsBaseGone(const PushHeader& header) const;
 

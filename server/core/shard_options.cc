@@ -17,7 +17,8 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max,
           .versions_kept = run.readers.versions_kept,
-          .saves = run.durability.saves()};
+          .saves = run.durability.saves(),
+          .keeps_log = run.durability.keeps_log()};
 }
 
 }  // namespace slipstream

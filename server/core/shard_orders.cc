@@ -58,7 +58,7 @@ ShardOutput ShardMachine::OnSaveOrder(const SaveOrder& order) {
   ShardOutput output;
   if (!options_.saves || order.number <= state_.save.number) return output;
   state_.save = order;
-  if (!works_in_rounds() || order.version == decided()) state_.save_is_due = true;
+  if (order.version == Version{} || order.version == decided()) state_.save_is_due = true;
   SaveIfDue(output);
   return output;
 }

@@ -42,6 +42,11 @@ struct Forecast {
   float learning_rate = 0.0f;
 
   friend bool operator==(const Forecast&, const Forecast&) = default;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.from, self.weight, self.learning_rate);
+  }
 };
 
 /// The shard's decision at the header of a push.

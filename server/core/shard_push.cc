@@ -30,7 +30,9 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
 
 void ShardMachine::Sign(PushReply& reply) const {
   reply.life = state_.life;
-  reply.durability = options_.saves ? Durability::kCheckpoint : Durability::kMemory;
+  reply.durability = options_.keeps_log ? Durability::kSynced
+                     : options_.saves   ? Durability::kCheckpoint
+                                        : Durability::kMemory;
 }
 
 ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput& output) {
@@ -51,7 +53,7 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
         PushOutcome::kSequenceReused,
         "sequence " + std::to_string(Value(header.sequence)) + " was used for another payload"));
   }
-  if (WorkIsDone()) return DropLate(facts, "the run's work is done");
+  if (WorkIsDone() && !StaysTooStale(header)) return DropLate(facts, "the run's work is done");
   // An excuse brings no gradient. A round that wants one message of each member takes it; elsewhere
   // it only gives up the weights that were pulled.
   if (IsExcuse(header) && !traits_.one_per_member) return GiveUpPull(facts, output);
@@ -68,7 +70,7 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
     case Admission::Kind::kTooStale:
       // The push may be complete on other shards, where its worker then waits for others, and these
       // would wait here for its clock: so the clock counts. If the worker rests, it says so again.
-      EnterPace(header.identity.worker, header.clock);
+      if (!IsOfEarlierStage(header)) EnterPace(header.identity.worker, header.clock);
       return Refused(*RefuseTooStale(header));
   }
   return JoinRound(facts, output);

@@ -1,6 +1,7 @@
 #include "server/core/shard_return.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "common/base/archive.h"
@@ -16,18 +17,29 @@ ShardState Returned(ShardState saved, Life life) {
   saved.published = saved.decided;
   // The checkpoint is of the life before. A shard that is drained saves one of this life, too.
   saved.last_saved.reset();
-  saved.versions = {saved.versions.back()};
   saved.is_initialized = true;
   saved.phase = std::min(saved.phase, Phase::kTraining);
   saved.slowest.reset();
   saved.round = saved.round.Emptied();
   saved.round_was_held_back = false;
-  saved.draft.reset();
-  saved.waiting.clear();
-  saved.reader_pulls.clear();
   saved.reader_pace = {};
-  saved.bytes_queued = 0;
-  return saved;
+  const Version newest = saved.decided;
+  return Continued(std::move(saved), {.oldest_kept = newest});
+}
+
+ShardState Continued(ShardState state, const EndedProcess& end) {
+  state.members.EndCalls();
+  state.draft.reset();
+  state.waiting.clear();
+  state.reader_pulls.clear();
+  state.bytes_queued = end.bytes_held;
+  while (state.versions.size() > Value(state.decided) + 1 - Value(end.oldest_kept)) {
+    state.versions.pop_front();
+  }
+  state.kept_from = std::max(state.kept_from, end.oldest_kept);
+  if (state.last_saved > end.saved) state.save_is_due = true;
+  state.last_saved = end.saved;
+  return state;
 }
 
 std::string EncodeShardState(const ShardState& state) {

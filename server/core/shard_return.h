@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_SERVER_CORE_SHARD_RETURN_H_
 #define SLIPSTREAM_SERVER_CORE_SHARD_RETURN_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,9 +20,31 @@ namespace slipstream {
 /// the state; the state was saved when a machine's output said so.
 ShardState Returned(ShardState saved, Life life);
 
-/// Returns the state as bytes, without what ends with the process: calls, payloads, and the draft.
-/// Only the same version of the program can read them. REQUIRES: the open round has no
-/// contributions.
+/// What a state cannot know by itself when its process has ended.
+struct EndedProcess {
+  /// The oldest version whose values are still kept.
+  Version oldest_kept{};
+
+  /// The payload bytes of the pushes that have come and are not part of a version yet.
+  uint64_t bytes_held = 0;
+
+  /// The version of the newest checkpoint; empty if there is none.
+  std::optional<Version> saved;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.oldest_kept, self.bytes_held, self.saved);
+  }
+};
+
+/// Returns what is left of a state once its process is gone and another one has come to the same
+/// state, in the same life: all but the calls, the pushes on their way, the draft, and the versions
+/// that are older than those kept. A save that was ordered and did not come to the disk is due
+/// again. REQUIRES: end.oldest_kept is at most the published version.
+ShardState Continued(ShardState state, const EndedProcess& end);
+
+/// Returns the state as bytes. Only the same version of the program can read them. REQUIRES: the
+/// open round has no contributions.
 std::string EncodeShardState(const ShardState& state);
 
 /// Returns the state of which EncodeShardState made these bytes; DATA_LOSS if they are not such

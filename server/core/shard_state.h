@@ -68,6 +68,11 @@ struct PullUnderWay {
 
   /// Set if the reader has been too slow, and the shell was told to end the pull.
   bool has_lagged = false;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.version, self.has_lagged);
+  }
 };
 
 /// A call that is to be answered, now or later.
@@ -93,6 +98,11 @@ struct PendingCall {
 
     /// The place of its push among the parts of this one; 0 if this one has none.
     uint32_t part = 0;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.worker, self.incarnation, self.slot, self.part);
+    }
   };
   // Where work comes in rounds, the answer names the work of each. There are several only if the
   // call is a push that combines those of several workers, of which there are `parts`.
@@ -104,6 +114,13 @@ struct PendingCall {
   bool goes_on = false;
   uint64_t awaited_reader = 0;  // As PullRequest::reader.
   Reader reader;                // The reader whose pull it is.
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.call, self.exact, self.condition, self.push, self.wants_weights, self.held,
+            self.trainers, self.parts, self.is_pull, self.goes_on, self.awaited_reader,
+            self.reader);
+  }
 };
 
 /// How often the staleness guard engaged.
@@ -169,8 +186,11 @@ struct ShardState {
 
   /// The versions up to `decided`, from the oldest one that is kept for readers on. Invariant:
   /// those after `published`, and before them the newest Options::versions_kept, or as many as
-  /// this life has had.
+  /// there are from `kept_from` on.
   std::deque<VersionRecord> versions = {VersionRecord{.stamp = Stamp{}}};
+
+  /// The oldest version whose values did not end with an earlier process.
+  Version kept_from{};
 
   // Used if the shard saves its state.
 
@@ -189,6 +209,11 @@ struct ShardState {
   struct Draft {
     PushId push{};
     Forecast forecast;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.push, self.forecast);
+    }
   };
   std::optional<Draft> draft;
 
@@ -209,15 +234,15 @@ struct ShardState {
   std::map<PushOutcome, uint64_t> outcomes;
   GuardCounts guard_counts;
 
-  /// Calls, payloads and the draft end with the process, so they are not saved.
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.orders, self.stages, self.stage, self.stage_begin, self.phase, self.drain_version,
             self.plan, self.work, self.members, self.unknown_members, self.grant, self.initializer,
             self.received_grant, self.initialized_grant, self.life, self.life_begin, self.slowest,
             self.pace, self.is_initialized, self.decided, self.published, self.round,
-            self.round_was_held_back, self.next_push, self.versions, self.save, self.save_is_due,
-            self.last_saved, self.reader_pace, self.lag, self.outcomes, self.guard_counts);
+            self.round_was_held_back, self.next_push, self.versions, self.kept_from, self.save,
+            self.save_is_due, self.last_saved, self.draft, self.waiting, self.reader_pulls,
+            self.reader_pace, self.bytes_queued, self.lag, self.outcomes, self.guard_counts);
   }
 };
 

@@ -20,6 +20,8 @@ std::string_view Name(EndReason reason) {
       return "interrupted";
     case EndReason::kWorker:
       return "worker";
+    case EndReason::kTooFewWorkers:
+      return "too_few_workers";
   }
   return "unknown";
 }

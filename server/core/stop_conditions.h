@@ -22,6 +22,9 @@ enum class EndReason : uint8_t {
 
   /// A worker's program did.
   kWorker,
+
+  /// Fewer workers were left than the run needs. It fails once the servers have saved.
+  kTooFewWorkers,
 };
 
 /// Returns the name used in run.yaml, status and summary: "epochs", "max_steps", …

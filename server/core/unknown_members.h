@@ -23,9 +23,18 @@ class UnknownMembers {
   static constexpr size_t kMost = 64;
 
   /// Note that the shard asks the coordinator for news, and that it has taken the answer. It asks
-  /// again only after the last question was answered or failed.
-  void OnAsked() { ++asked_; }
-  void OnAnswered() { answered_ = asked_; }
+  /// again only after the last question was answered or failed. Return whether that matters: it
+  /// does while an unknown member is remembered.
+  bool OnAsked() {
+    if (first_heard_.empty()) return false;
+    ++asked_;
+    return true;
+  }
+  bool OnAnswered() {
+    if (first_heard_.empty()) return false;
+    answered_ = asked_;
+    return true;
+  }
 
   /// Notes that a caller claims to be this member, which is newer than any known here. Returns true
   /// once the member is known to be made up.

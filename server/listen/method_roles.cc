@@ -36,6 +36,7 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Coordinator/Leave", kWorker},
     {"/slipstream.v1.Coordinator/EndTraining", kOperator},
     {"/slipstream.v1.Coordinator/ChangeRun", kOperator},
+    {"/slipstream.v1.Coordinator/SaveCheckpoint", kOperator},
     {"/slipstream.v1.Coordinator/Follow", kWorker | kOperator | kReader},
     {"/slipstream.v1.Coordinator/GetStatus", kEverybody},
     {"/slipstream.v1.Coordinator/WatchStatus", kEverybody},
@@ -46,6 +47,7 @@ constexpr MethodRoles kMethods[] = {
     {"/slipstream.v1.Shard/Pull", kWorker | kServer | kOperator | kReader},
     {"/slipstream.v1.Shard/Push", kWorker},
     {"/slipstream.v1.Shard/Exchange", kWorker | kServer},
+    {"/slipstream.v1.Operation/Drain", kOperator},
 };
 
 bool OneOfMayCall(uint8_t roles, std::string_view method) {

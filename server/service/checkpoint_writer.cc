@@ -1,5 +1,7 @@
 #include "server/service/checkpoint_writer.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <span>
@@ -47,6 +49,16 @@ void CheckpointWriter::Write(std::shared_ptr<const ShardSave> save) {
 void CheckpointWriter::Keep(const std::optional<SavedVersion>& safe) {
   MutexLock lock(mutex_);
   safe_ = safe;
+}
+
+bool CheckpointWriter::HasSavedInitial(uint64_t grant) {
+  MutexLock lock(mutex_);
+  return saved_grant_ == grant;
+}
+
+bool CheckpointWriter::has_failed() {
+  MutexLock lock(mutex_);
+  return !failure_.empty();
 }
 
 bool CheckpointWriter::HasOrCannotWrite(Life life, Version version) {
@@ -136,8 +148,10 @@ void CheckpointWriter::Run() {
 
 absl::Status CheckpointWriter::WriteNow(const ShardSave& save) {
   const absl::Time begin = options_.now();
-  CheckpointFacts facts = {
-      .run = save.state.plan->run, .shard = options_.shard, .saved = save.version()};
+  CheckpointFacts facts = {.run = save.state.plan->run,
+                           .shard = options_.shard,
+                           .saved = save.version(),
+                           .log = save.log};
   std::optional<TensorLayout> tensors;
   std::optional<SavedVersion> safe;
   {
@@ -146,20 +160,17 @@ absl::Status CheckpointWriter::WriteNow(const ShardSave& save) {
     tensors = tensors_;
     safe = safe_;
   }
-  // The initial weights may have been put in place a second time, by another client.
-  const std::vector<SavedVersion> all = saved();
-  const bool is_first = facts.saved.life == Life{} && facts.saved.version == Version{};
-  const bool comes_again = is_first && std::ranges::find(all, facts.saved) != all.end();
-  if (comes_again) {
-    if (absl::Status removed = store_->Prune(0, std::nullopt); !removed.ok()) return removed;
-  }
   std::vector<CheckpointArray> arrays;
   for (const auto& [name, values] : save.values.arrays) arrays.push_back({name, values->values()});
+  for (const auto& [version, values] : save.bases) {
+    arrays.push_back({NameOfBase(version), values->values()});
+  }
   absl::Status written = store_->Save(facts, *tensors, EncodeSave(save), arrays);
   if (!written.ok()) return written;
   {
     MutexLock lock(mutex_);
     written_at_ = options_.now();
+    saved_grant_ = save.state.initialized_grant;
     newest_.set_version(Value(facts.saved.version));
     newest_.set_write_seconds(absl::ToDoubleSeconds(written_at_ - begin));
     newest_.set_bytes(store_->BytesOf(facts.saved).value_or(0));

@@ -61,6 +61,15 @@ class CheckpointWriter {
   /// Returns the checkpoints that the shard can go on from, oldest first.
   std::vector<SavedVersion> saved() const { return store_->saved(); }
 
+  /// Returns whether the initial weights of this grant were saved by this process.
+  bool HasSavedInitial(uint64_t grant);
+
+  /// Returns whether the last try to write one has failed.
+  bool has_failed();
+
+  /// The place of the checkpoints.
+  const CheckpointStore& store() const { return *store_; }
+
   /// Returns whether this version is saved, or the last try to save one has failed.
   bool HasOrCannotWrite(Life life, Version version);
 
@@ -68,10 +77,11 @@ class CheckpointWriter {
   /// until Write is called again.
   void StopWriting();
 
-  /// Read a checkpoint without its arrays, and then the arrays. DATA_LOSS, naming the file and the
-  /// place, if it is damaged; saved() does not have it any more then. FAILED_PRECONDITION if
-  /// another version of the program wrote it. Both take as long as the disk does. REQUIRES:
-  /// StopWriting was called.
+  /// Read a checkpoint without its arrays, and then the arrays. The state names the versions of
+  /// ShardSave::bases, whose arrays ReadArrays finds under the name NameOfBase. DATA_LOSS, naming
+  /// the file and the place, if it is damaged; saved() does not have it any more then.
+  /// FAILED_PRECONDITION if another version of the program wrote it. Both take as long as the disk
+  /// does. REQUIRES: StopWriting was called.
   absl::StatusOr<ShardSave> ReadState(const SavedVersion& which);
   absl::Status ReadArrays(const SavedVersion& which, const ArrayBuffers& arrays);
 
@@ -98,6 +108,7 @@ class CheckpointWriter {
   ParameterRange range_ ABSL_GUARDED_BY(mutex_){};
   std::shared_ptr<const ShardSave> next_ ABSL_GUARDED_BY(mutex_);
   std::optional<SavedVersion> safe_ ABSL_GUARDED_BY(mutex_);
+  std::optional<uint64_t> saved_grant_ ABSL_GUARDED_BY(mutex_);  // Of the newest one written.
   bool is_writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_given_up_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;

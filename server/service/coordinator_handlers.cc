@@ -331,6 +331,52 @@ grpc::ServerUnaryReactor* CoordinatorService::ChangeRun(grpc::CallbackServerCont
   return Serve(context, {}, event);
 }
 
+v1::ShardSaveStatus CoordinatorService::DescribeSave(ShardId shard,
+                                                     const SaveProgress::Shard& progress) {
+  v1::ShardSaveStatus save;
+  const v1::ShardStatus& status = shards_[Value(shard)];
+  const absl::Time last_heard = coordinator_.servers().servers()[Value(shard)]->last_heard;
+  save.set_has_saved(progress.has_saved);
+  if (status.has_checkpoint()) *save.mutable_checkpoint() = status.checkpoint();
+  if (progress.has_saved) return save;
+  if (options_.now() - last_heard > Coordinator::kServerSilenceMax) {
+    save.set_reason("its server is silent");
+  } else if (progress.is_away) {
+    save.set_reason("its server has come back, and has yet to go on where it was");
+  } else if (!status.checkpoint_failure().empty()) {
+    save.set_reason(status.checkpoint_failure());
+  } else {
+    save.set_reason("it has not written it yet");
+  }
+  return save;
+}
+
+grpc::ServerUnaryReactor* CoordinatorService::SaveCheckpoint(
+    grpc::CallbackServerContext* context, const v1::SaveCheckpointRequest* request,
+    v1::SaveCheckpointReply* reply) {
+  const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    caller.IsGuest();
+    const absl::StatusOr<uint64_t> order = coordinator_.OnSaveCheckpoint(request->order(), now);
+    if (!order.ok()) return order.status();
+    reply->set_order(*order);
+    if (request->order() == 0) caller.Audit("ordered a checkpoint", "all shards save one");
+    return absl::OkStatus();
+  };
+  const auto question = [this, reply](bool is_last)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+    const absl::StatusOr<SaveProgress> progress = coordinator_.AskSave(reply->order());
+    if (!progress.ok()) return progress.status();
+    if (!progress->is_complete && !is_last) return std::nullopt;
+    reply->set_is_complete(progress->is_complete);
+    for (size_t i = 0; i < progress->shards.size(); ++i) {
+      const ShardId shard{static_cast<uint32_t>(i)};
+      *reply->add_shards() = DescribeSave(shard, progress->shards[i]);
+    }
+    return absl::OkStatus();
+  };
+  return ServeOrPark(context, {}, event, request->wait_ms(), question);
+}
+
 grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext* context,
                                                      const v1::FollowRequest* request,
                                                      v1::FollowReply* reply) {

@@ -137,6 +137,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   grpc::ServerUnaryReactor* ChangeRun(grpc::CallbackServerContext* context,
                                       const v1::ChangeRunRequest* request,
                                       v1::ChangeRunReply* reply) override;
+  grpc::ServerUnaryReactor* SaveCheckpoint(grpc::CallbackServerContext* context,
+                                           const v1::SaveCheckpointRequest* request,
+                                           v1::SaveCheckpointReply* reply) override;
   grpc::ServerUnaryReactor* Follow(grpc::CallbackServerContext* context,
                                    const v1::FollowRequest* request,
                                    v1::FollowReply* reply) override;
@@ -190,6 +193,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   absl::Status TakeServerReport(const v1::SyncServerRequest& request, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeAggregatorReport(const v1::SyncServerRequest& request, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::ShardSaveStatus DescribeSave(ShardId shard, const SaveProgress::Shard& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSettings(const v1::SyncServerRequest& request) const;
   void Cancel(CoordinatorCall* call);

@@ -54,8 +54,11 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     return Wait();
   }
   if (auto* refused = std::get_if<PushReceiver::Refused>(&outcome)) {
+    transfer_.Rest();
     ends_after_answer_ = refused->ends_stream;
-    return OnAnswer({.push = std::move(refused->reply)});
+    std::optional<Answer> answer = place_.engine.Refuse(std::move(refused->reply), this);
+    if (answer.has_value()) return OnAnswer(*std::move(answer));
+    return Wait();
   }
   const auto& needed = std::get<PushReceiver::NeedMore>(outcome);
   if (needed.awaits_seal) {

@@ -38,6 +38,13 @@ PushAssembly::PushAssembly(const PushHeader& header, PushId push,
   payload_.draft = std::move(draft);
 }
 
+PushAssembly::PushAssembly(ShardMachine::PushFacts facts,
+                           std::vector<std::shared_ptr<const ReceivedValues>> pieces)
+    : facts_(std::move(facts)) {
+  for (const auto& piece : pieces) payload_.bytes += piece->count() * sizeof(float);
+  payload_.pieces = std::move(pieces);
+}
+
 absl::Status PushAssembly::CheckPlace(uint64_t offset, uint64_t count) const {
   const uint64_t announced = facts_.header.count;
   if (offset > announced || count > announced - offset) {
@@ -127,7 +134,9 @@ void PushAssembly::ExamineBlock(uint64_t offset, const Segments& block) {
 }
 
 void PushAssembly::Assemble() {
-  for (auto& [offset, values] : pieces_) payload_.pieces.push_back(std::move(values));
+  for (auto& [offset, values] : pieces_) {
+    payload_.pieces.push_back(std::make_shared<const ReceivedValues>(std::move(values)));
+  }
   pieces_.clear();
 }
 

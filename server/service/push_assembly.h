@@ -22,7 +22,8 @@ namespace slipstream {
 
 /// The received values of one push, where gRPC left them.
 struct PushPayload {
-  std::vector<ReceivedValues> pieces;  // Ordered by offset, without a gap.
+  /// Ordered by offset, without a gap. The log may share them.
+  std::vector<std::shared_ptr<const ReceivedValues>> pieces;
   uint64_t bytes = 0;
 
   /// The draft of an update by this gradient alone, which has seen every value. Null if none was
@@ -47,6 +48,12 @@ class PushAssembly {
   /// `push`: the name of the push from now on. `draft` may be null.
   explicit PushAssembly(const PushHeader& header, PushId push = {},
                         std::shared_ptr<UpdateDraft> draft = nullptr);
+
+  /// Makes a push that was complete before, with these facts and values, which are not looked at
+  /// again. `pieces` may be missing if the payload is not wanted. REQUIRES: the facts are those of
+  /// a complete push.
+  PushAssembly(ShardMachine::PushFacts facts,
+               std::vector<std::shared_ptr<const ReceivedValues>> pieces);
 
   /// Takes the values from `offset` on. Fails, and the push cannot be completed any more, if some
   /// of them came before, are beyond the announced count, or come in too many small chunks.

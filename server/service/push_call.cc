@@ -31,19 +31,21 @@ void PushCall::OnReadDone(bool ok) {
   }
   absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
   if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));
+  if (const auto* needed = std::get_if<PushReceiver::NeedMore>(&*outcome)) {
+    transfer_.Await(needed->taken_bytes);
+    return StartRead(&read_);
+  }
+  transfer_.Rest();
+  std::optional<Answer> answer;
   if (auto* refused = std::get_if<PushReceiver::Refused>(&*outcome)) {
-    return OnAnswer({.push = std::move(refused->reply)});
+    answer = engine_.Refuse(std::move(refused->reply), this);
+  } else {
+    auto& complete = std::get<PushReceiver::Complete>(*outcome);
+    answer = engine_.FinishPush(std::move(complete.push), this);
   }
-  if (auto* complete = std::get_if<PushReceiver::Complete>(&*outcome)) {
-    transfer_.Rest();
-    std::optional<Answer> answer = engine_.FinishPush(std::move(complete->push), this);
-    if (answer.has_value()) return OnAnswer(*std::move(answer));
-    // OnCancel may have come before the call was parked, and found nothing to cancel.
-    if (is_cancelled_) GiveUpIfCancelled();
-    return;
-  }
-  transfer_.Await(std::get<PushReceiver::NeedMore>(*outcome).taken_bytes);
-  StartRead(&read_);
+  if (answer.has_value()) return OnAnswer(*std::move(answer));
+  // OnCancel may have come before the call was parked, and found nothing to cancel.
+  if (is_cancelled_) GiveUpIfCancelled();
 }
 
 void PushCall::OnAnswer(Answer answer) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
@@ -26,6 +27,11 @@ class PushEngine {
 
   /// Takes a push that is complete. Returns the answer, or nothing if `call` gets it later.
   virtual std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) = 0;
+
+  /// Takes the answer to a push that is not wanted. Returns it, or nothing if `call` gets it later.
+  virtual std::optional<Answer> Refuse(PushReply refusal, WaitingCall* /*call*/) {
+    return Answer{.push = std::move(refusal), .weights = std::nullopt};
+  }
 
   /// Gives up a push that was begun and will not be complete.
   virtual void AbandonPush(PushAssembly& push) = 0;

@@ -12,7 +12,8 @@ namespace slipstream {
 /// with the coordinator.
 ///
 /// Thread-safe in every implementation: called from the conversation's own thread, and never with a
-/// lock of its caller held. No call may wait for anything but a short critical section.
+/// lock of its caller held. No call but Describe may wait for anything but a short critical
+/// section.
 class OrdersSink {
  public:
   virtual ~OrdersSink() = default;
@@ -30,7 +31,9 @@ class OrdersSink {
   virtual void OnCoordinatorAnswered() {}
 
   /// Writes the sender's own state to a call to the coordinator: the fields of the request that an
-  /// aggregator lacks (coordinator.proto) or, for an aggregator, its status.
+  /// aggregator lacks (coordinator.proto) or, for an aggregator, its status. A shard with a log
+  /// waits a second at most until the log has that state. If it has not by then, the state is an
+  /// older one that the log has, and `orders_seen` is that of then.
   virtual void Describe(v1::SyncServerRequest& request) = 0;
 };
 

@@ -15,7 +15,7 @@ namespace slipstream {
 namespace {
 
 constexpr uint32_t kRetryAfterMs = 100;
-constexpr char kReturning[] = "the shard is going back to a checkpoint";
+constexpr char kReturning[] = "the shard takes no calls at the moment";
 
 absl::Status ReturningError() {
   return absl::UnavailableError(fmt::format("RETRY_LATER: {}", kReturning));
@@ -77,11 +77,25 @@ Shard::Shard(const Options& options)
 ShardResult Shard::OnOrders(const ServerOrders& orders) {
   const bool names_model = machine_.ValuesOrdered(orders).has_value();
   if (names_model && failure_.empty()) failure_ = MakePath(*orders.model);
-  if (failure_.empty()) return Absorb(machine_.OnOrders(orders));
+  if (failure_.empty()) return TakeOrders(orders);
   // Take the orders as if they named no model: nobody can train with this shard.
   ServerOrders without_model = orders;
   without_model.model.reset();
-  return Absorb(machine_.OnOrders(without_model));
+  return TakeOrders(without_model);
+}
+
+ShardResult Shard::TakeOrders(const ServerOrders& orders) {
+  ShardOutput output = machine_.OnOrders(orders);
+  Record(ShardEvent::kOrders, orders);
+  return Absorb(std::move(output));
+}
+
+void Shard::OnCoordinatorAsked() {
+  if (machine_.OnCoordinatorAsked()) Record(ShardEvent::kCoordinatorAsked);
+}
+
+void Shard::OnCoordinatorAnswered() {
+  if (machine_.OnCoordinatorAnswered()) Record(ShardEvent::kCoordinatorAnswered);
 }
 
 std::string Shard::MakePath(const ModelOrders& model) {
@@ -96,6 +110,10 @@ std::string Shard::MakePath(const ModelOrders& model) {
         TrainingState::TryMake(run.server_optimizer(), model.layout, range, adds_in_place_);
   }
   members_max_ = MembersWithin(available, values, run);
+  if (options_.read_start != nullptr) {
+    start_ = StartOfShard{options_.read_start, model.layout, range,
+                          run.training.start_from.optimizer_state};
+  }
   if (training_state_ != nullptr) return "";
   return fmt::format(
       "the model is too large for this server: {} of weights, which with {} gradient{} under way "
@@ -114,7 +132,9 @@ absl::StatusOr<std::shared_ptr<FloatBuffer>> Shard::BeginInitialize(
 absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights& weights) {
   const absl::StatusOr<bool> is_new = machine_.OnInitialWeights(header);
   if (!is_new.ok()) return is_new.status();
-  if (*is_new) jobs_.push_back({.initial = std::move(weights), .grant = header.grant});
+  if (!*is_new) return absl::OkStatus();
+  Record(ShardEvent::kInitialWeights);
+  jobs_.push_back({.initial = std::move(weights), .grant = header.grant});
   return absl::OkStatus();
 }
 
@@ -125,9 +145,9 @@ ShardResult Shard::BeginReturn() {
   ShardResult result;
   const std::vector<PendingCall> waiting = machine_.state().waiting;
   for (const PendingCall& call : waiting) {
-    machine_.OnCancelled(call.call);
+    Cancel(call.call);
     if (call.push.has_value()) {
-      result.deliveries.push_back({call.call, Answer{NotNow(), std::nullopt}, {}});
+      result.deliveries.push_back({call.call, Answer{NotNow(kReturning), std::nullopt}, {}});
     } else {
       result.deliveries.push_back({call.call, ReturningError(), {}});
     }
@@ -140,13 +160,27 @@ bool Shard::IsQuiet() const {
 }
 
 std::shared_ptr<const ShardSave> Shard::SaveNow() {
-  PS_CHECK(IsQuiet());
+  PS_CHECK(IsQuiet() && recorder_ == nullptr);
   const ShardState& state = machine_.state();
   const bool is_saved = state.last_saved == state.decided;
   if (!machine_.is_initialized() || is_saved || adds_in_place_) return nullptr;
-  auto save = std::make_shared<ShardSave>(ShardSave{state, training_state_->Save()});
+  std::shared_ptr<ShardSave> save = NewSave();
+  save->values = training_state_->Save();
   save->state.round = state.round.Emptied();
   save->state.members.ForgetAnswersAfter(state.decided);
+  return save;
+}
+
+std::shared_ptr<ShardSave> Shard::NewSave() {
+  auto save = std::make_shared<ShardSave>(ShardSave{.state = machine_.state()});
+  if (recorder_ == nullptr && !is_redoing()) return save;
+  save->bases = bases_;
+  save->bases.erase(machine_.decided());
+  if (running_job_.has_value()) save->unfinished.push_back(*running_job_);
+  for (const ShardJob& job : jobs_) {
+    if (job.is_of_updates()) save->unfinished.push_back({job.payload_bytes(), job.version()});
+  }
+  if (recorder_ != nullptr) save->log = recorder_->BeginSegment();
   return save;
 }
 
@@ -164,16 +198,15 @@ void Shard::Return(ShardSave saved, ArrayBuffers arrays, Life life) {
   made_early_.clear();
   training_state_->Restore(std::move(arrays), saved.values);
   machine_.Restore(Returned(std::move(saved.state), life));
-  kept_[machine_.published()] = {training_state_->newest(), training_state_->NewChecksums(),
-                                 std::make_shared<VersionChanges>(), nullptr};
+  kept_[machine_.published()] = NewKept(training_state_->newest());
   is_returning_ = false;
 }
 
-PushReply Shard::NotNow() const {
+PushReply Shard::NotNow(std::string reason) const {
   PushReply reply = {.outcome = PushOutcome::kRetryLater,
                      .version = machine_.decided(),
                      .retry_after_ms = kRetryAfterMs,
-                     .message = kReturning};
+                     .message = std::move(reason)};
   reply.life = machine_.state().life;
   return reply;
 }
@@ -185,17 +218,35 @@ ShardResult Shard::Pull(CallId call, const PullRequest& request) {
   // its place in an earlier process means anything to it.
   const bool has_to_return = !machine_.is_initialized() && machine_.phase() >= Phase::kTraining &&
                              machine_.state().received_grant == 0;
-  if (is_returning_ || has_to_return) {
+  if (is_returning() || has_to_return) {
     ShardResult refused;
     refused.deliveries.push_back({call, ReturningError(), {}});
     return refused;
   }
-  return Absorb(machine_.OnPull(call, request));
+  return TakePull(call, request);
+}
+
+ShardResult Shard::TakePull(CallId call, const PullRequest& request) {
+  ShardOutput output = machine_.OnPull(call, request);
+  Record(ShardEvent::kPull, call, request);
+  return Absorb(std::move(output));
+}
+
+ShardResult Shard::FinishPull(CallId call, const Reader& reader) {
+  ShardOutput output = machine_.OnPullDone(call, reader);
+  Record(ShardEvent::kPullDone, call, reader);
+  return Absorb(std::move(output));
+}
+
+bool Shard::Cancel(CallId call) {
+  const bool was_waiting = machine_.OnCancelled(call);
+  if (was_waiting) Record(ShardEvent::kCancelled, call);
+  return was_waiting;
 }
 
 BegunPush Shard::BeginPush(const PushHeader& header) {
-  if (is_returning_) return {.refusal = NotNow()};
-  PushAdmission admission = machine_.OnPushHeader(header);
+  if (is_returning()) return {.refusal = NotNow(kReturning)};
+  PushAdmission admission = TakePushHeader(header);
   BegunPush begun = {.refusal = std::move(admission.refusal),
                      .is_of_member = admission.is_of_member,
                      .push = admission.push};
@@ -204,33 +255,62 @@ BegunPush Shard::BeginPush(const PushHeader& header) {
   const bool is_idle = running_ == 0 && jobs_.empty();
   if (admission.draft.has_value() && is_idle)
     begun.draft = training_state_->BeginDraft(*admission.draft);
-  if (begun.draft == nullptr) machine_.OnDraftEnded(begun.push);
+  if (admission.draft.has_value() && begun.draft == nullptr) TakeDroppedDraft(begun.push);
   return begun;
 }
 
+PushAdmission Shard::TakePushHeader(const PushHeader& header) {
+  PushAdmission admission = machine_.OnPushHeader(header);
+  Record(ShardEvent::kPushHeader, header);
+  return admission;
+}
+
+void Shard::TakeDroppedDraft(PushId push) {
+  machine_.OnDraftEnded(push);
+  Record(ShardEvent::kDraftDropped, push);
+}
+
 ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
-  if (is_returning_) {
+  if (is_returning()) {
     AbandonPush(push);
     ShardResult refused;
-    refused.deliveries.push_back({call, Answer{NotNow(), std::nullopt}, {}});
+    refused.deliveries.push_back({call, Answer{NotNow(kReturning), std::nullopt}, {}});
     return refused;
   }
   PS_CHECK(pushes_arriving_-- > 0);
+  absl::StatusOr<ShardResult> result = TakePush(call, push);
+  PS_CHECK(result.ok());
+  return *std::move(result);
+}
+
+absl::StatusOr<ShardResult> Shard::TakePush(CallId call, PushAssembly& push) {
   const ShardMachine::PushFacts facts = push.Facts();
   // A gradient of the newest version needs no compensation, even if its slot was given another.
   const bool needs_base = keeps_bases_ && facts.header.base != machine_.decided();
   ShardOutput output = machine_.OnPush(call, facts);
+  PushPayload payload;
   if (output.keeps_payload) {
-    PushPayload payload = push.TakePayload();
+    payload = push.TakePayload();
+    if (payload.bytes != facts.header.count * sizeof(float)) {
+      return absl::DataLossError("the values of a push are missing");
+    }
     if (needs_base) payload.base = bases_.at(facts.header.base);
-    held_.emplace(facts.push, std::move(payload));
   }
+  if (recorder_ != nullptr) {
+    recorder_->Record(EncodeEvent(ShardEvent::kPush, call, facts), payload.pieces);
+  }
+  if (output.keeps_payload) held_.emplace(facts.push, std::move(payload));
   return Absorb(std::move(output));
 }
 
 void Shard::AbandonPush(const PushAssembly& push) {
   PS_CHECK(pushes_arriving_-- > 0);
-  machine_.OnPushAbandoned(push.push(), push.header());
+  TakeAbandonedPush(push.push(), push.header());
+}
+
+void Shard::TakeAbandonedPush(PushId push, const PushHeader& header) {
+  machine_.OnPushAbandoned(push, header);
+  Record(ShardEvent::kPushAbandoned, push, header);
 }
 
 // The machine's output.
@@ -245,16 +325,32 @@ ShardResult Shard::Absorb(ShardOutput output) {
   if (!work.folds.empty() || work.update.has_value()) {
     jobs_.push_back({.work = std::move(work)});
   }
-  if (output.saves) {
-    jobs_.push_back({.save = std::make_shared<ShardSave>(ShardSave{machine_.state(), {}})});
-  }
   ShardResult result = {
       .deliveries = {}, .lagged = std::move(output.lagged), .record = std::move(output.record)};
   for (ShardAnswer& answer : output.answers) {
-    result.deliveries.push_back(Deliver(std::move(answer)));
+    if (keeps_bases_) KeepBase(answer);
+    // Nobody waits for the answers of a process that has ended.
+    if (!is_redoing()) result.deliveries.push_back(Deliver(std::move(answer)));
   }
   if (keeps_bases_) ForgetBases();
+  if (output.saves && is_redoing()) {
+    redone_save_ = NewSave();
+  } else if (output.saves) {
+    jobs_.push_back({.save = NewSave()});
+  }
   return result;
+}
+
+void Shard::KeepBase(const ShardAnswer& answer) {
+  if (!answer.weights.has_value() || answer.trainers.empty()) return;
+  const Version version = answer.weights->version;
+  const Weights& weights = kept_.at(version).weights;
+  bases_[version] = weights;
+  // Until its version is made, a save does not know which weights its log will need.
+  for (const ShardJob& job : jobs_) {
+    const bool is_needed = job.save != nullptr && job.save->log > 0;
+    if (is_needed && version < job.save->state.decided) job.save->bases[version] = weights;
+  }
 }
 
 void Shard::ForgetBases() {
@@ -279,9 +375,6 @@ Delivery Shard::Deliver(ShardAnswer answer) {
     if (answer.weights->base.has_value()) {
       given.weights->base = kept_.at(*answer.weights->base).weights;
     }
-    if (keeps_bases_ && !answer.trainers.empty()) {
-      bases_[answer.weights->version] = kept.weights;
-    }
   }
   return {answer.call, std::move(given), std::move(answer.trainers)};
 }
@@ -297,16 +390,57 @@ Shard::Job::Job(ShardJob job, TrainingState& state)
 
 Shard::Job Shard::TakeJob() {
   PS_CHECK(has_job());
+  return TakeFirstJob();
+}
+
+Shard::Job Shard::TakeFirstJob() {
   ++running_;
   Job job(std::move(jobs_.front()), *training_state_);
+  if (job.job_.initial.has_value() && start_.has_value()) job.start_ = &*start_;
   jobs_.pop_front();
+  running_job_.reset();
+  if (job.job_.is_of_updates()) running_job_ = {job.bytes_, job.version_};
   return job;
+}
+
+void Shard::Job::Run() {
+  if (start_ == nullptr) {
+    made_ = std::move(job_).Run(*training_state_);
+  } else {
+    failure_ = Start();
+  }
+}
+
+absl::Status Shard::Job::Start() {
+  ArrayBuffers arrays = training_state_->NewArrays();
+  if (arrays.empty()) {
+    return absl::ResourceExhaustedError("there is not enough memory to read the checkpoint");
+  }
+  if (!start_->takes_optimizer_state) arrays.resize(1);
+  absl::StatusOr<RunStart> read = start_->read(start_->layout, start_->range, arrays);
+  if (!read.ok()) return read.status();
+  started_from_ = std::move(read->from);
+  made_ = arrays.front().second;
+  if (arrays.size() == 1) {
+    training_state_->SetInitialWeights(*made_);
+  } else {
+    training_state_->Restore(std::move(arrays),
+                             {.arrays = {}, .scalars = read->scalars, .updates = read->updates});
+  }
+  return absl::OkStatus();
 }
 
 ShardResult Shard::FinishJob(Job job) {
   PS_CHECK(running_-- > 0);
-  machine_.ReleaseBytes(job.bytes_);
+  if (!job.failure_.ok()) {
+    failure_ = std::string(job.failure_.message());
+    return {};
+  }
+  if (!job.started_from_.empty()) started_from_ = std::move(job.started_from_);
   if (job.save_ != nullptr) return {.save = std::move(job.save_)};
+  running_job_.reset();
+  machine_.ReleaseBytes(job.bytes_);
+  Record(job.job_.is_of_updates() ? ShardEvent::kJobDone : ShardEvent::kInitialWeights);
   if (!job.made_.has_value()) return {};
   if (!job.version_.has_value()) return Publish({}, *std::move(job.made_), job.job_.grant);
   made_early_.emplace(*job.version_, *std::move(job.made_));
@@ -320,10 +454,14 @@ ShardResult Shard::FinishJob(Job job) {
   return result;
 }
 
+Shard::Kept Shard::NewKept(Weights weights) const {
+  return {std::move(weights), training_state_->NewChecksums(), std::make_shared<VersionChanges>(),
+          nullptr};
+}
+
 ShardResult Shard::Publish(Version version, Weights weights, uint64_t grant) {
   Kept& made = kept_[version];
-  made = {std::move(weights), training_state_->NewChecksums(), std::make_shared<VersionChanges>(),
-          nullptr};
+  made = NewKept(weights != nullptr ? std::move(weights) : made.weights);
   if (adds_in_place_) {
     made.in_place = std::make_shared<InPlaceVersion>(training_state_->in_place());
   }

@@ -9,12 +9,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/archive.h"
 #include "common/base/ids.h"
 #include "common/process/process_limits.h"
 #include "common/protocol/shard_messages.h"
@@ -22,7 +24,10 @@
 #include "server/core/coordinator_orders.h"
 #include "server/core/shard_machine.h"
 #include "server/service/push_assembly.h"
+#include "server/service/run_start.h"
+#include "server/service/shard_event.h"
 #include "server/service/shard_job.h"
+#include "server/service/shard_recorder.h"
 #include "server/service/tensor_checksums.h"
 #include "server/service/training_state.h"
 #include "server/service/update_draft.h"
@@ -118,6 +123,9 @@ class Shard {
 
     /// How much memory this computer can spare, in bytes. A model that needs more is refused.
     std::function<uint64_t()> memory_available = AvailableMemoryBytes;
+
+    /// Reads the values that take the place of a client's initial weights; null if these count.
+    ReadRunStart read_start = nullptr;
   };
 
   explicit Shard(const Options& options);
@@ -127,12 +135,41 @@ class Shard {
   /// Continues with a state that the machine has had. All calls and payloads in it must be here.
   void Restore(ShardState state) { machine_.Restore(std::move(state)); }
 
+  // The log. All that the shard is told is recorded, in order, and so can be told again: to a shard
+  // that has the state of a checkpoint, which then makes the same decisions and the same values,
+  // bit for bit. So a process that has ended goes on in another one, in the same life.
+
+  /// Records all events from now on; `recorder` must outlive the shard. REQUIRES: versions are
+  /// made, and no job is unfinished or BeginRedo was called.
+  void SetRecorder(ShardRecorder& recorder) { recorder_ = &recorder; }
+
+  /// Takes the state and the values of a checkpoint, as they were. `arrays` are those of NewArrays,
+  /// filled, and the weights in `saved.bases` are there. Until EndRedo the shard is_returning(),
+  /// and the only calls may be Redo, SetRecorder after the last Redo, and those that do not change
+  /// anything. REQUIRES: no push and no pull was taken before.
+  void BeginRedo(ShardSave saved, ArrayBuffers arrays);
+
+  /// Tells the shard an event that was recorded behind the checkpoint, with the payload of the push
+  /// if it is one. Jobs run within the call. DATA_LOSS if no shard in this state records such an
+  /// event, or if it is about initial weights, which the log does not have: the shard's state has
+  /// no meaning then.
+  absl::Status Redo(std::string_view event,
+                    std::vector<std::shared_ptr<const ReceivedValues>> payload);
+
+  /// The save that was ordered last by an event told again, without its values, and without the
+  /// segment of the log that it began; null if none was. To be called before EndRedo.
+  std::shared_ptr<ShardSave> redone_save() const { return redone_save_; }
+
+  /// Ends the calls of the process that recorded the events, and records that. Jobs that it had not
+  /// finished wait to be taken. Saves that were ordered are due again if they are not on the disk.
+  void EndRedo();
+
   // The shard's return to what it saved, in a new life. From BeginReturn to Return it takes neither
   // pushes nor pulls: those that come are told to try again.
 
   /// Refuses the calls that wait. Those under way end by themselves.
   ShardResult BeginReturn();
-  bool is_returning() const { return is_returning_; }
+  bool is_returning() const { return is_returning_ || is_redoing(); }
 
   /// Returns whether no push of the old life is left, and nothing that was decided has yet to be
   /// done.
@@ -142,7 +179,8 @@ class Shard {
   bool MayReturn() const { return IsQuiet() && machine_.pulls_under_way() == 0; }
 
   /// Returns the shard as it is, to be saved; null if the newest version was saved before, or
-  /// cannot be. The pushes of the open round are not part of it. REQUIRES: IsQuiet().
+  /// cannot be. The pushes of the open round are not part of it. REQUIRES: IsQuiet(), and no
+  /// recorder.
   std::shared_ptr<const ShardSave> SaveNow();
 
   /// Makes memory for the model, if that was not done yet, and returns buffers for what was saved.
@@ -150,17 +188,21 @@ class Shard {
   ArrayBuffers NewArrays(const ModelOrders& model);
 
   /// Goes on in `life` from a state that was saved. `arrays` are those of NewArrays, filled.
-  /// REQUIRES: MayReturn(). OnOrders has to follow, with the orders that made it return.
+  /// REQUIRES: MayReturn(), and no recorder. OnOrders has to follow, with the orders that made it
+  /// return.
   void Return(ShardSave saved, ArrayBuffers arrays, Life life);
 
   /// Orders older than those before have no effect.
   ShardResult OnOrders(const ServerOrders& orders);
 
-  void OnCoordinatorAsked() { machine_.OnCoordinatorAsked(); }
-  void OnCoordinatorAnswered() { machine_.OnCoordinatorAnswered(); }
+  void OnCoordinatorAsked();
+  void OnCoordinatorAnswered();
 
   /// Why this shard cannot take part in the run; empty if it can.
   const std::string& failure() const { return failure_; }
+
+  /// The checkpoint that the run began with, as RunStart::from; empty if with a client's weights.
+  const std::string& started_from() const { return started_from_; }
 
   /// For how many members' gradients there is memory; 0 while the model is not known.
   uint32_t members_max() const { return members_max_; }
@@ -175,16 +217,26 @@ class Shard {
   ShardResult Pull(CallId call, const PullRequest& request);
 
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
-  ShardResult FinishPull(CallId call, const Reader& reader) {
-    return Absorb(machine_.OnPullDone(call, reader));
-  }
+  ShardResult FinishPull(CallId call, const Reader& reader);
 
   BegunPush BeginPush(const PushHeader& header);
+
+  /// Returns the answer to a push that has to be sent again, for this reason. Nothing is noted.
+  PushReply NotNow(std::string reason) const;
+
   ShardResult FinishPush(CallId call, PushAssembly& push);
   void AbandonPush(const PushAssembly& push);
 
   /// Returns true if the call was waiting. Then it waits no more and gets no answer.
-  bool Cancel(CallId call) { return machine_.OnCancelled(call); }
+  bool Cancel(CallId call);
+
+  /// How the shard reads the values that the run starts with, once the model is known.
+  struct StartOfShard {
+    ReadRunStart read;
+    TensorLayout layout;
+    ParameterRange range;
+    bool takes_optimizer_state = false;
+  };
 
   /// A job that the caller runs.
   class Job {
@@ -193,11 +245,14 @@ class Shard {
     bool makes_weights() const { return version_.has_value() || job_.initial.has_value(); }
 
     /// Runs the job. To be called once.
-    void Run() { made_ = std::move(job_).Run(*training_state_); }
+    void Run();
 
    private:
     friend class Shard;
     Job(ShardJob job, TrainingState& state);
+
+    /// Makes the values of a checkpoint the initial ones. Returns why it cannot.
+    absl::Status Start();
 
     ShardJob job_;
     TrainingState* training_state_;
@@ -205,11 +260,17 @@ class Shard {
     std::shared_ptr<ShardSave> save_;
     std::optional<Version> version_;  // The version that it makes; empty for initial weights.
     std::optional<Weights> made_;
+
+    // Used if the run starts from a checkpoint and the job makes the initial weights.
+    const StartOfShard* start_ = nullptr;
+    std::string started_from_;
+    absl::Status failure_;
   };
 
   /// Whether a job waits that can run now.
   bool has_job() const {
-    if (jobs_.empty() || running_ == 0) return !jobs_.empty();
+    if (jobs_.empty() || is_redoing()) return false;
+    if (running_ == 0) return true;
     return adds_in_place_ && !jobs_.front().initial.has_value();
   }
   bool is_running() const { return running_ > 0; }
@@ -230,6 +291,9 @@ class Shard {
   /// first.
   Weights weights() const { return kept_.empty() ? nullptr : kept_.rbegin()->second.weights; }
 
+  /// The weights that gradients on their way were computed from, where compensation needs them.
+  const std::map<Version, Weights>& bases() const { return bases_; }
+
   /// The number of payloads kept until they are folded.
   size_t payloads_held() const { return held_.size(); }
 
@@ -238,18 +302,57 @@ class Shard {
   const TrainingState* training_state() const { return training_state_.get(); }
 
  private:
+  // The events, as they are recorded and told again, each with its arguments.
+
+  ShardResult TakeOrders(const ServerOrders& orders);
+  ShardResult TakePull(CallId call, const PullRequest& request);
+  PushAdmission TakePushHeader(const PushHeader& header);
+  void TakeDroppedDraft(PushId push);
+
+  /// DATA_LOSS if the payload is wanted and is not there.
+  absl::StatusOr<ShardResult> TakePush(CallId call, PushAssembly& push);
+  void TakeAbandonedPush(PushId push, const PushHeader& header);
+  void TakeProcessEnd(const EndedProcess& end);
+
+  /// Records an event and the arguments that it was taken with.
+  template <typename... Arguments>
+  void Record(ShardEvent event, const Arguments&... arguments) {
+    if (recorder_ != nullptr) recorder_->Record(EncodeEvent(event, arguments...), {});
+  }
+
+  /// Takes an event with the arguments that follow in the archive.
+  template <typename Result, typename... Arguments>
+  absl::Status RedoAs(ArchiveReader& archive, Result (Shard::*take)(Arguments...));
+  absl::Status RedoPush(ArchiveReader& archive,
+                        std::vector<std::shared_ptr<const ReceivedValues>> payload);
+  absl::Status RedoPullDone(ArchiveReader& archive);
+  absl::Status RedoJob(ArchiveReader& archive);
+
+  /// Takes the first job, runs it and brings it back.
+  void DoFirstJob();
+  bool is_redoing() const { return redone_from_.has_value(); }
+
+  /// Returns the oldest version from which on all versions up to the newest published one are kept.
+  Version OldestWithWeights() const;
+
   /// Allocates memory for the model. Returns why there is none; empty if there is.
   std::string MakePath(const ModelOrders& model);
 
-  /// Makes the weights those of the newest version, or the initial ones that a grant allowed.
+  /// Makes the weights those of the newest version, or the initial ones that a grant allowed. Null:
+  /// the checkpoint has brought them, unless nobody needs them.
   ShardResult Publish(Version version, Weights weights, uint64_t grant);
 
-  /// Returns why a push, or a pull, has to be tried again while the shard returns.
-  PushReply NotNow() const;
+  Job TakeFirstJob();
+
+  /// Returns what is to be saved of the shard as it is now, but the newest version's values.
+  std::shared_ptr<ShardSave> NewSave();
 
   /// Queues the work that the output orders, and adds the weights to the answers.
   ShardResult Absorb(ShardOutput output);
   Delivery Deliver(ShardAnswer answer);
+
+  /// Keeps the weights that a worker was given, while its gradient may come.
+  void KeepBase(const ShardAnswer& answer);
 
   /// Releases weights that no gradient on its way was computed from.
   void ForgetBases();
@@ -260,9 +363,16 @@ class Shard {
   const bool adds_in_place_;
 
   ShardMachine machine_;
+  ShardRecorder* recorder_ = nullptr;  // Null if events are not recorded.
   bool is_returning_ = false;
+
+  // Set from BeginRedo to EndRedo: the version of the checkpoint; and as redone_save() says.
+  std::optional<Version> redone_from_;
+  std::shared_ptr<ShardSave> redone_save_;
   uint32_t pushes_arriving_ = 0;  // Begun, and neither finished nor abandoned.
   std::string failure_;
+  std::optional<StartOfShard> start_;  // Set once the model is known, if it is used.
+  std::string started_from_;
   uint32_t members_max_ = 0;
 
   /// The weights of a version that readers may ask for.
@@ -272,13 +382,21 @@ class Shard {
     std::shared_ptr<VersionChanges> changes;
     std::shared_ptr<InPlaceVersion> in_place;  // Null unless the weights change in place.
   };
-  std::map<Version, Kept> kept_;  // The newest published version is the last.
+  Kept NewKept(Weights weights) const;
+
+  // The newest published version is the last. While a log is redone, versions of which the
+  // checkpoint has no weights are missing or have null, and the checkpoint's own is there early.
+  std::map<Version, Kept> kept_;
 
   // The weights of the versions that the machine's BasesKept names, where compensation needs them.
   std::map<Version, Weights> bases_;
   std::map<PushId, PushPayload> held_;
   std::deque<ShardJob> jobs_;
   uint32_t running_ = 0;  // The number of jobs that were taken and not brought back.
+
+  // The job that was taken last, while it runs, if it is one that a save counts as unfinished. For
+  // saves alone, which there are only where jobs run one after another.
+  std::optional<UnfinishedJob> running_job_;
 
   // The versions made before an older one was: only jobs that run side by side overtake.
   std::map<Version, Weights> made_early_;

@@ -7,16 +7,23 @@
 #include "absl/time/clock.h"
 #include "common/log/log.h"
 #include "common/protocol/composite_push.h"
+#include "common/run/shards.h"
 #include "server/service/coordinator_wire.h"
 #include "server/status/shard_report.h"
 
 namespace slipstream {
+namespace {
+
+// What the events without payloads may take of what waits for the log. They are short, but with a
+// small model and a slow disk there may be thousands.
+constexpr uint64_t kEventBytesMax = uint64_t{4} << 20;
+
+}  // namespace
 
 ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log)
     : options_(options),
-      shard_({.shard = options.shard,
-              .run = options.run,
-              .memory_available = options.memory_available}),
+      shard_(NewShard()),
+      log_stage_(options.run.durability.keeps_log() ? LogStage::kNotBegun : LogStage::kNone),
       push_log_(push_log.has_value() ? std::make_unique<PushLogWriter>(*std::move(push_log))
                                      : nullptr),
       thread_([this] { RunJobs(); }) {}
@@ -28,6 +35,14 @@ ShardEngine::~ShardEngine() {
   }
   work_came_.NotifyAll();
   thread_.join();
+  log_.reset();  // What it writes now may answer calls, for which everything is needed.
+}
+
+std::unique_ptr<Shard> ShardEngine::NewShard() const {
+  return std::make_unique<Shard>(Shard::Options{.shard = options_.shard,
+                                                .run = options_.run,
+                                                .memory_available = options_.memory_available,
+                                                .read_start = options_.read_start});
 }
 
 // Orders and status.
@@ -43,15 +58,13 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     is_news = orders.phase != orders_.phase || orders.view.number != orders_.view.number;
     orders_ = orders;
     step_times_.OnView(orders.view);
-    const bool had_failed = !shard_.failure().empty();
-    const std::optional<uint64_t> values = shard_.machine().ValuesOrdered(orders);
+    const bool had_failed = !shard_->failure().empty();
     NoteModel();
     if (checkpoints_ != nullptr) checkpoints_->Keep(orders.save.safe);
     deliveries = NoteReturn();
     // A shard that returns takes the orders when it is back.
-    if (!shard_.is_returning()) deliveries = Absorb(shard_.OnOrders(orders));
-    if (values.has_value() && shard_.failure().empty()) options_.on_model(*values);
-    if (!had_failed) failure = shard_.failure();
+    if (!shard_->is_returning()) deliveries = GiveOrders();
+    if (!had_failed) failure = shard_->failure();
   }
   // Log without the lock, as writing the log may be slow.
   if (is_news) {
@@ -63,58 +76,60 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
   Deliver(std::move(deliveries));
 }
 
+ShardEngine::Deliveries ShardEngine::GiveOrders() {
+  if (!TakesOrders()) return {};
+  const std::optional<uint64_t> values = shard_->machine().ValuesOrdered(orders_);
+  Deliveries deliveries = Absorb(shard_->OnOrders(orders_));
+  if (values.has_value() && shard_->failure().empty()) options_.on_model(*values);
+  return deliveries;
+}
+
 void ShardEngine::OnCoordinatorAsked() {
   MutexLock lock(mutex_);
-  shard_.OnCoordinatorAsked();
+  shard_->OnCoordinatorAsked();
 }
 
 void ShardEngine::OnCoordinatorAnswered() {
   MutexLock lock(mutex_);
-  shard_.OnCoordinatorAnswered();
+  shard_->OnCoordinatorAnswered();
 }
 
 bool ShardEngine::ReadersWait() {
   MutexLock lock(mutex_);
-  return shard_.machine().ReadersWaitForPlace();
+  return shard_->machine().ReadersWaitForPlace();
 }
 
 std::string ShardEngine::Failure() {
   MutexLock lock(mutex_);
   // A directory that another process has is free once that ends.
   const bool may_pass = store_failure_.ok() || absl::IsResourceExhausted(store_failure_);
-  return may_pass ? shard_.failure() : std::string(store_failure_.message());
+  return may_pass ? shard_->failure() : std::string(store_failure_.message());
 }
 
 bool ShardEngine::Initialized() {
   MutexLock lock(mutex_);
-  return shard_.machine().has_granted_weights() && (!shard_.is_returning() || is_draining_);
+  const ShardMachine& machine = shard_->machine();
+  const bool has_log = log_stage_ != LogStage::kNone;
+  const bool is_away = !has_log && shard_->is_returning() && !is_draining_;
+  if (!machine.has_granted_weights() || is_away) return false;
+  const bool come_from_disk = recovered_.has_value() || machine.life() > Life{};
+  if (options_.open_store == nullptr || come_from_disk) return true;
+  // Until they are saved a crash could take them away, and the run must not build on them. Without
+  // a log, a disk that is full does not keep the run from its beginning.
+  return checkpoints_ != nullptr &&
+         (checkpoints_->HasSavedInitial(machine.state().initialized_grant) ||
+          (!has_log && checkpoints_->has_failed()));
 }
 
 Life ShardEngine::CurrentLife() {
   MutexLock lock(mutex_);
-  return shard_.machine().state().life;
-}
-
-std::optional<std::vector<SavedVersion>> ShardEngine::Saved() {
-  uint64_t run = 0;
-  {
-    MutexLock lock(mutex_);
-    run = orders_.run;
-  }
-  OpenStore(run);
-  std::shared_ptr<CheckpointWriter> checkpoints;
-  {
-    MutexLock lock(mutex_);
-    checkpoints = checkpoints_;
-  }
-  if (checkpoints == nullptr) return std::nullopt;
-  return checkpoints->saved();
+  return shard_->machine().state().life;
 }
 
 bool ShardEngine::MayBeMember(const Identity& identity) {
   MutexLock lock(mutex_);
   if (identity.run == 0 || identity.run != orders_.run) return false;
-  const MemberTable& members = shard_.machine().members();
+  const MemberTable& members = shard_->machine().members();
   using Verdict = MemberTable::Verdict;
   return members.CheckMember(identity.worker, identity.incarnation) != Verdict::kFenced;
 }
@@ -133,13 +148,13 @@ ShardId ShardEngine::AggregatorOf(WorkerId worker) const {
 
 uint32_t ShardEngine::MembersMax() {
   MutexLock lock(mutex_);
-  return shard_.members_max();
+  return shard_->members_max();
 }
 
 bool ShardEngine::Drained() {
   MutexLock lock(mutex_);
-  const ShardMachine& machine = shard_.machine();
-  if (!machine.is_drained() || shard_.is_returning()) return false;
+  const ShardMachine& machine = shard_->machine();
+  if (!machine.is_drained() || shard_->is_returning()) return false;
   // The weights that are measured next must not be lost. A disk that is full does not keep the run
   // from its end.
   return checkpoints_ == nullptr || machine.phase() == Phase::kFailed ||
@@ -148,12 +163,12 @@ bool ShardEngine::Drained() {
 
 v1::ShardProgress ShardEngine::Progress() {
   MutexLock lock(mutex_);
-  return ProgressOf(shard_.machine());
+  return ProgressOf(shard_->machine());
 }
 
 v1::ShardStatus ShardEngine::Report() {
   MutexLock lock(mutex_);
-  v1::ShardStatus status = DescribeShard(shard_.machine());
+  v1::ShardStatus status = DescribeShard(shard_->machine());
   DescribeTimes(round_clock_, step_times_, options_.now(), status);
   status.set_shard(Value(options_.shard));
   status.set_address(options_.address);
@@ -163,9 +178,14 @@ v1::ShardStatus ShardEngine::Report() {
     status.set_end(range.end);
   }
   value_counts_.Describe(status);
-  const TrainingState* state = shard_.training_state();
+  const TrainingState* state = shard_->training_state();
   status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
+  status.set_started_from(shard_->started_from());
   if (checkpoints_ != nullptr) checkpoints_->Describe(status);
+  if (log_ != nullptr) {
+    log_->Describe(status);
+    if (recovered_.has_value()) status.mutable_log()->set_events_redone(recovered_->log.events);
+  }
   if (push_log_ != nullptr) {
     status.set_push_log_failure(push_log_->failure());
     status.set_push_log_pushes(push_log_->pushes());
@@ -185,120 +205,8 @@ void ShardEngine::CountPulled(const Answer& answer, Encoding encoding,
   value_counts_.OnPulled(values, bytes);
 }
 
-void ShardEngine::Drain(absl::Duration time) {
-  const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(time);
-  std::shared_ptr<CheckpointWriter> checkpoints;
-  std::shared_ptr<const ShardSave> save;
-  Deliveries deliveries;
-  {
-    MutexLock lock(mutex_);
-    if (checkpoints_ == nullptr) return;
-    checkpoints = checkpoints_;
-    // A shard that is on its way to another version has nothing newer to save.
-    is_draining_ = shard_.machine().goes_alone() && !shard_.is_returning();
-    if (is_draining_) deliveries = Absorb(shard_.BeginReturn());
-  }
-  Deliver(std::move(deliveries));
-  {
-    MutexLock lock(mutex_);
-    while (is_draining_ && !shard_.IsQuiet() && work_came_.WaitUntil(mutex_, end)) {
-    }
-    if (is_draining_ && shard_.IsQuiet()) save = shard_.SaveNow();
-  }
-  if (save != nullptr) checkpoints->Write(std::move(save));
-  checkpoints->Finish(end);
-}
-
 std::string ShardEngine::FinishPushLog() {
   return push_log_ == nullptr ? std::string() : push_log_->Finish();
-}
-
-// Checkpoints.
-
-void ShardEngine::OpenStore(uint64_t run) {
-  {
-    MutexLock lock(mutex_);
-    if (options_.open_store == nullptr || run == 0 || checkpoints_ != nullptr) return;
-  }
-  // Without the lock, as a disk may be slow. Only the thread that brings orders comes here.
-  absl::StatusOr<std::unique_ptr<CheckpointStore>> store = options_.open_store(run);
-  const absl::Status failure = store.status();
-  bool is_news = false;
-  {
-    MutexLock lock(mutex_);
-    is_news = failure != store_failure_;
-    store_failure_ = failure;
-    if (failure.ok()) {
-      checkpoints_ = std::make_shared<CheckpointWriter>(
-          CheckpointWriter::Options{
-              .shard = options_.shard, .keep = options_.run.durability.keep, .now = options_.now},
-          *std::move(store));
-      NoteModel();
-      if (unsaved_ != nullptr) checkpoints_->Write(std::exchange(unsaved_, nullptr));
-    }
-  }
-  if (!failure.ok() && is_news) {
-    LogWarning("the directory for checkpoints cannot be used", {{"reason", failure.message()}});
-  }
-}
-
-void ShardEngine::NoteModel() {
-  if (checkpoints_ == nullptr || !orders_.model.has_value()) return;
-  checkpoints_->SetModel(orders_.model->layout, orders_.model->shard_map.range(options_.shard));
-}
-
-ShardEngine::Deliveries ShardEngine::NoteReturn() {
-  const auto shard = static_cast<size_t>(Value(options_.shard));
-  if (is_draining_ || shard >= orders_.returns.size() || !orders_.model.has_value()) return {};
-  const ShardReturn& ordered = orders_.returns[shard];
-  if (ordered.life <= shard_.machine().state().life) return {};
-  return_ = ordered;
-  Deliveries deliveries;
-  if (!shard_.is_returning()) deliveries = Absorb(shard_.BeginReturn());
-  work_came_.NotifyAll();
-  return deliveries;
-}
-
-bool ShardEngine::MayReturn() const {
-  return !is_draining_ && return_.has_value() && checkpoints_ != nullptr && shard_.MayReturn();
-}
-
-absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model) {
-  std::shared_ptr<CheckpointWriter> checkpoints;
-  ArrayBuffers arrays;
-  {
-    MutexLock lock(mutex_);
-    checkpoints = checkpoints_;
-    arrays = shard_.NewArrays(model);
-    if (arrays.empty()) return absl::InternalError("there is not enough memory");
-  }
-  checkpoints->StopWriting();
-  absl::StatusOr<ShardSave> save = checkpoints->ReadState(to.from);
-  if (!save.ok()) return save.status();
-  if (absl::Status read = checkpoints->ReadArrays(to.from, arrays); !read.ok()) return read;
-  checkpoints->RemoveAfter(to.from);
-  Deliveries deliveries;
-  {
-    MutexLock lock(mutex_);
-    shard_.Return(*std::move(save), std::move(arrays), to.life);
-    // Orders that came meanwhile may name another life.
-    return_.reset();
-    deliveries = NoteReturn();
-    if (!shard_.is_returning()) deliveries = Absorb(shard_.OnOrders(orders_));
-  }
-  LogWarning("went on from a checkpoint",
-             {{"version", Value(to.from.version)}, {"life", Value(to.life)}});
-  Deliver(std::move(deliveries));
-  return absl::OkStatus();
-}
-
-void ShardEngine::NoteFailedReturn(const ShardReturn& to, const absl::Status& failure) {
-  LogError("cannot go on from a checkpoint",
-           {{"version", Value(to.from.version)}, {"reason", failure.message()}});
-  // A damaged checkpoint is not offered any more, so the coordinator will name another one.
-  if (absl::IsDataLoss(failure)) return;
-  MutexLock lock(mutex_);
-  store_failure_ = failure;
 }
 
 // Initial weights.
@@ -306,12 +214,15 @@ void ShardEngine::NoteFailedReturn(const ShardReturn& to, const absl::Status& fa
 absl::StatusOr<std::shared_ptr<FloatBuffer>> ShardEngine::BeginInitialize(
     const InitializeHeader& header) {
   MutexLock lock(mutex_);
-  return shard_.BeginInitialize(header);
+  if (!TakesOrders()) {
+    return absl::UnavailableError("RETRY_LATER: the directory for checkpoints is not open yet");
+  }
+  return shard_->BeginInitialize(header);
 }
 
 absl::Status ShardEngine::FinishInitialize(const InitializeHeader& header, Weights weights) {
   MutexLock lock(mutex_);
-  const absl::Status status = shard_.FinishInitialize(header, weights);
+  const absl::Status status = shard_->FinishInitialize(header, weights);
   WakeThread();
   return status;
 }
@@ -320,7 +231,7 @@ void ShardEngine::ShareVersions() {
   TrainingState* state = nullptr;
   {
     MutexLock lock(mutex_);
-    state = shard_.training_state();
+    state = shard_->training_state();
   }
   // This gives memory back, which takes a while, so the lock is released.
   if (state != nullptr) state->ShareVersions();
@@ -333,7 +244,7 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    deliveries = Absorb(shard_.Pull(NameOf(call), request));
+    deliveries = Absorb(shard_->Pull(NameOf(call), request));
   }
   std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
   if (!answer.has_value()) return std::nullopt;
@@ -345,7 +256,7 @@ void ShardEngine::FinishPull(WaitingCall* call, const Reader& reader) {
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    deliveries = Absorb(shard_.FinishPull(NameOf(call), reader));
+    deliveries = Absorb(shard_->FinishPull(NameOf(call), reader));
   }
   Deliver(std::move(deliveries));
 }
@@ -353,19 +264,40 @@ void ShardEngine::FinishPull(WaitingCall* call, const Reader& reader) {
 WeightsSeal ShardEngine::SealOf(const ServedWeights& weights) {
   WeightsSeal seal = {.checksums = weights.checksums->Of(weights.weights->values())};
   MutexLock lock(mutex_);
-  seal.newest = shard_.machine().published();
+  seal.newest = log_ == nullptr ? shard_->machine().published()
+                                : std::max(published_and_synced_, weights.header.version);
   return seal;
 }
 
 BegunPush ShardEngine::BeginPush(const PushHeader& header) {
   MutexLock lock(mutex_);
-  return shard_.BeginPush(header);
+  if (LogIsFull()) return {.refusal = shard_->NotNow("too much waits for the log already")};
+  return shard_->BeginPush(header);
+}
+
+bool ShardEngine::LogIsFull() const {
+  const std::optional<ShardPlan>& plan = shard_->machine().state().plan;
+  if (log_ == nullptr || !plan.has_value()) return false;
+  // The pushes of workers that wait for their answers fit.
+  return log_->bytes_waiting() > ShardPushBytes(plan->count, options_.run) + kEventBytesMax;
+}
+
+std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) {
+  Deliveries deliveries;
+  {
+    MutexLock lock(mutex_);
+    deliveries.push_back({NameOf(call), Answer{std::move(refusal), std::nullopt}, {}});
+    deliveries = HoldUntilSynced(std::move(deliveries), nullptr);
+  }
+  std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
+  if (!answer.has_value()) return std::nullopt;
+  return **std::move(answer);
 }
 
 void ShardEngine::AbandonPush(PushAssembly& push) {
   push.CancelDraft();  // Without the lock, as memory may be given back.
   MutexLock lock(mutex_);
-  shard_.AbandonPush(push);
+  shard_->AbandonPush(push);
   WakeThread();
 }
 
@@ -374,8 +306,8 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
   std::optional<Shard::Job> job;
   {
     MutexLock lock(mutex_);
-    ShardResult result = shard_.FinishPush(NameOf(call), push);
-    if (shard_.has_own_job()) job = shard_.TakeJob();
+    ShardResult result = shard_->FinishPush(NameOf(call), push);
+    if (shard_->has_own_job()) job = shard_->TakeJob();
     deliveries = Absorb(std::move(result));
   }
   std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
@@ -386,20 +318,16 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
 
 bool ShardEngine::Cancel(WaitingCall* call) {
   MutexLock lock(mutex_);
-  return shard_.Cancel(NameOf(call));
+  // An answer that is held comes by itself, unless the log is lost. A process that ends does not
+  // wait for it.
+  if ((is_log_lost_ || is_draining_) && DropHeld(NameOf(call))) return true;
+  return shard_->Cancel(NameOf(call));
 }
 
 // The results of an event.
 
 ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
   if (result.record.has_value() && result.record->took_effect) NotePush(*result.record);
-  if (result.save != nullptr) {
-    if (checkpoints_ != nullptr) {
-      checkpoints_->Write(std::move(result.save));
-    } else {
-      unsaved_ = std::move(result.save);
-    }
-  }
   for (const Delivery& delivery : result.deliveries) {
     for (const WorkerId trainer : delivery.trainers) {
       step_times_.OnServed(trainer, delivery.answer->weights->header.version, options_.now());
@@ -407,14 +335,14 @@ ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
   }
   // A call is not destroyed before it has said FinishPull, for which the lock is needed.
   for (const CallId call : result.lagged) CallOf(call)->OnLagged(LaggedError());
-  const ShardMachine& machine = shard_.machine();
+  const ShardMachine& machine = shard_->machine();
   if (machine.is_initialized()) {
     round_clock_.Observe(machine.decided(),
                          machine.round().contributions() + machine.round().excused(),
                          options_.now());
   }
   WakeThread();
-  return std::move(result.deliveries);
+  return HoldUntilSynced(std::move(result.deliveries), std::move(result.save));
 }
 
 void ShardEngine::NotePush(const PushRecord& record) {
@@ -432,7 +360,7 @@ void ShardEngine::NotePush(const PushRecord& record) {
     step_times_.OnGradient(worker, header.base, options_.now());
   }
   if (push_log_ != nullptr) {
-    push_log_->Add(absl::Now(), header, record.reply, shard_.machine().stage());
+    push_log_->Add(absl::Now(), header, record.reply, shard_->machine().stage());
   }
 }
 
@@ -455,7 +383,7 @@ std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries
 // The thread.
 
 void ShardEngine::WakeThread() {
-  if (shard_.has_job() || shard_.IsQuiet()) work_came_.NotifyAll();
+  if (shard_->has_job() || shard_->IsQuiet()) work_came_.NotifyAll();
 }
 
 void ShardEngine::RunJobs() {
@@ -465,20 +393,23 @@ void ShardEngine::RunJobs() {
     std::optional<ModelOrders> model;
     {
       MutexLock lock(mutex_);
-      while (!shard_.has_job() && !MayReturn() && !(is_stopping_ && !shard_.is_running())) {
+      while (!shard_->has_job() && !MayReturn() && log_stage_ != LogStage::kIsDue &&
+             !(is_stopping_ && !shard_->is_running())) {
         work_came_.Wait(mutex_);
       }
-      if (shard_.has_job()) {
-        job = shard_.TakeJob();
-      } else if (is_stopping_ || !MayReturn()) {
+      if (shard_->has_job()) {
+        job = shard_->TakeJob();
+      } else if (is_stopping_) {
         return;
-      } else {
+      } else if (MayReturn()) {
         to = std::exchange(return_, std::nullopt);
         model = orders_.model;
       }
     }
     if (job.has_value()) {
       RunJob(*std::move(job));
+    } else if (!to.has_value()) {
+      Recover();
     } else if (const absl::Status done = Return(*to, *model); !done.ok()) {
       NoteFailedReturn(*to, done);
     }
@@ -490,7 +421,7 @@ void ShardEngine::RunJob(Shard::Job job) {
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    deliveries = Absorb(shard_.FinishJob(std::move(job)));
+    deliveries = Absorb(shard_->FinishJob(std::move(job)));
     if (is_stopping_) work_came_.NotifyAll();
   }
   Deliver(std::move(deliveries));

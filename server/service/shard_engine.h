@@ -2,7 +2,9 @@
 #define SLIPSTREAM_SERVER_SERVICE_SHARD_ENGINE_H_
 
 #include <bit>
+#include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,6 +32,8 @@
 #include "server/service/push_engine.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
+#include "server/service/shard_log.h"
+#include "server/service/shard_recovery.h"
 #include "server/service/value_counts.h"
 #include "server/status/round_clock.h"
 #include "server/status/step_times.h"
@@ -41,6 +45,11 @@ namespace slipstream {
 
 /// A shard with a lock, a thread and a clock: passes events on under the lock, runs the jobs that
 /// come of them, and answers the calls that waited. It knows nothing of gRPC's calls.
+///
+/// Under durability.level synced it keeps a log of what the shard is told. Then no answer is given
+/// before the log is on the disk as far as the shard had come when it decided: every call may have
+/// to wait for its answer, which then comes on the log's thread. A new process first redoes the
+/// log, and meanwhile refuses pushes and pulls.
 ///
 /// Jobs run on the engine's thread. A short job runs on the thread whose push caused it, if no job
 /// is before it, because waking another thread takes longer; and so does each job that adds to
@@ -70,12 +79,22 @@ class ShardEngine final : public PushEngine, public PullEngine {
     /// Opens the place for the shard's checkpoints of a run. Null if it makes none.
     std::function<absl::StatusOr<std::unique_ptr<CheckpointStore>>(uint64_t run)> open_store =
         nullptr;
+
+    /// As in Shard::Options. It is called without the engine's lock.
+    ReadRunStart read_start = nullptr;
+
+    /// Called if the shard's log cannot be written, with UNAVAILABLE, or not be redone, with the
+    /// failure of RecoverShard; the status names the file. Nothing that is not in the log may be
+    /// told, so the process has to end within the call. It may come on several threads at once,
+    /// without a lock.
+    std::function<void(const absl::Status&)> on_lost_log = [](const absl::Status&) {};
   };
 
   /// `push_log`, if any, gets one line per push that took effect.
   ShardEngine(const Options& options, std::optional<PushLog> push_log);
 
-  /// Finishes the queued jobs. Calls that wait get no answer; they have to be cancelled.
+  /// Finishes the queued jobs, and writes the log. Calls that wait get no answer; they have to be
+  /// cancelled.
   ~ShardEngine() override;
   ShardEngine(const ShardEngine&) = delete;
   ShardEngine& operator=(const ShardEngine&) = delete;
@@ -89,14 +108,28 @@ class ShardEngine final : public PushEngine, public PullEngine {
   /// Takes no further pushes and pulls, and saves the newest version unless shards are in step,
   /// which return to a version that all have saved. Waits until what was begun is written. All that
   /// takes at most `time`; what is not written then is lost.
+  ///
+  /// With a log there is nothing to save: once this returns, the log has all that the shard has
+  /// decided, and nothing more is decided. If the log is late, it is lost.
   void Drain(absl::Duration time);
 
   /// Waits until the push log has all pushes that were decided about, or has ended early. Returns
   /// the reason if it has ended early; empty if it has all pushes or there is no push log.
   /// REQUIRES: no push follows.
   std::string FinishPushLog();
+
+  /// Returns whether the weights of the newest grant, or those that an earlier process has left,
+  /// are in place; with durability, they are on the disk as well. Without a log it is enough that
+  /// the last try to save them has failed.
   bool Initialized();
   bool Drained();
+
+  /// Returns how many events the log has been given, written or not; 0 without a log, or before it
+  /// begins.
+  uint64_t Recorded();
+
+  /// Waits until so many of them are on the disk, at most for `time`. Returns whether they are.
+  bool AwaitSynced(uint64_t events, absl::Duration time);
 
   Life CurrentLife();
 
@@ -123,6 +156,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   WeightsSeal SealOf(const ServedWeights& weights) override;
   BegunPush BeginPush(const PushHeader& header) override;
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
+  std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) override;
   void AbandonPush(PushAssembly& push) override;
   bool Cancel(WaitingCall* call) override;
   void ShareVersions() override;
@@ -142,6 +176,23 @@ class ShardEngine final : public PushEngine, public PullEngine {
  private:
   using Deliveries = absl::InlinedVector<Delivery, 1>;
 
+  /// What comes of an event, until the log has the event.
+  struct Held {
+    uint64_t position = 0;  // How much the log must have on the disk.
+    Version published{};    // The newest version then.
+    Deliveries deliveries;
+    std::shared_ptr<const ShardSave> save;  // May be null.
+  };
+
+  /// How far the engine is with its log.
+  enum class LogStage : uint8_t {
+    kNone,      // The settings want none.
+    kNotBegun,  // It is not known yet whether an earlier process has left one.
+    kIsDue,     // The thread has to redo it.
+    kBeingRedone,
+    kKept,  // log_ is set.
+  };
+
   /// The name of a call is its address: it is answered or cancelled before it is destroyed.
   static CallId NameOf(WaitingCall* call) { return std::bit_cast<CallId>(call); }
   static WaitingCall* CallOf(CallId name) { return std::bit_cast<WaitingCall*>(name); }
@@ -151,15 +202,44 @@ class ShardEngine final : public PushEngine, public PullEngine {
   Deliveries Absorb(ShardResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotePush(const PushRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  /// Returns the deliveries if they may be made now. Else holds them until the log is on the disk
+  /// so far, and so the save, behind which the log must not lack anything.
+  Deliveries HoldUntilSynced(Deliveries deliveries, std::shared_ptr<const ShardSave> save)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnSynced(uint64_t synced);
+
   /// Answers all calls but `own`. Returns the answer of `own` if it is among them.
   static std::optional<absl::StatusOr<Answer>> Deliver(Deliveries deliveries,
                                                        WaitingCall* own = nullptr);
 
+  /// Takes the answer of a call away if it is held.
+  bool DropHeld(CallId call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Returns whether so much waits for the disk already that no push may be begun.
+  bool LogIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::unique_ptr<Shard> NewShard() const;
   void RunJobs();
   void RunJob(Shard::Job job);
 
   /// Opens the place for checkpoints, if the run is known and that was not done yet.
   void OpenStore(uint64_t run);
+
+  /// Decides, at the first orders after the place is open, whether the shard goes on from a log or
+  /// begins one. Returns whether the shard takes orders.
+  bool TakesOrders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BeginLog(uint64_t last_segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Tells the shard the orders, unless they have to wait.
+  Deliveries GiveOrders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Goes on from what an earlier process has left.
+  void Recover();
+  void GoOnFrom(const RecoveredShard& recovered, std::unique_ptr<Shard> shard);
+
+  /// Waits until the log has all that was recorded so far. Loses it if `end` passes before.
+  void FinishLog(std::chrono::steady_clock::time_point end);
+  void Write(std::shared_ptr<const ShardSave> save) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Names the model to it, if both are there.
   void NoteModel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -170,6 +250,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
 
   /// Goes back to a checkpoint. Returns why that failed; the shard then waits for other orders.
   absl::Status Return(const ShardReturn& to, const ModelOrders& model);
+  void LoseLog(const absl::Status& failure);
   void NoteFailedReturn(const ShardReturn& to, const absl::Status& failure);
   void WakeThread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -179,7 +260,9 @@ class ShardEngine final : public PushEngine, public PullEngine {
   Mutex mutex_;
   CondVar work_came_;
   ValueCounts value_counts_;
-  Shard shard_ ABSL_GUARDED_BY(mutex_);
+
+  // Another one takes its place once it has gone on from a log.
+  std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
   RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
@@ -199,6 +282,17 @@ class ShardEngine final : public PushEngine, public PullEngine {
   // Why it could not be set. While another process has the directory, it is tried again.
   absl::Status store_failure_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // The log.
+  LogStage log_stage_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_segment_ ABSL_GUARDED_BY(mutex_) = 0;  // The newest one when the place was opened.
+  std::unique_ptr<ShardLog> log_ ABSL_GUARDED_BY(mutex_);  // Set once.
+  std::deque<Held> held_ ABSL_GUARDED_BY(mutex_);          // By position.
+  Version published_and_synced_ ABSL_GUARDED_BY(mutex_){};
+  bool is_log_lost_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // What this process found when it began; empty if it began the run.
+  std::optional<RecoveredShard> recovered_ ABSL_GUARDED_BY(mutex_);
 
   const std::unique_ptr<PushLogWriter> push_log_;  // May be null.
   std::thread thread_;                             // Last: it uses everything above.

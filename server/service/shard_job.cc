@@ -6,6 +6,7 @@
 namespace slipstream {
 
 uint64_t ShardJob::payload_bytes() const {
+  if (done.has_value()) return done->payload_bytes;
   uint64_t bytes = 0;
   for (const FoldStep& step : work.folds) bytes += step.payload.bytes;
   return bytes;
@@ -23,11 +24,16 @@ bool ShardJob::is_short() const {
 }
 
 std::optional<Version> ShardJob::version() const {
+  if (done.has_value()) return done->version;
   if (!work.update.has_value()) return std::nullopt;
   return work.update->to;
 }
 
 std::optional<Weights> ShardJob::Run(TrainingState& state) && {
+  if (done.has_value()) {
+    if (!done->version.has_value()) return std::nullopt;
+    return Weights();
+  }
   if (save != nullptr) {
     save->values = state.Save();
     return std::nullopt;

@@ -22,6 +22,13 @@ struct ShardJob {
   /// Set if the job only completes what is to be saved, with the values of the newest version.
   std::shared_ptr<ShardSave> save = nullptr;
 
+  /// Set if the job was done before the checkpoint from which another process goes on, which has
+  /// its values. Nothing is left to do but to tell the core.
+  std::optional<UnfinishedJob> done = std::nullopt;
+
+  /// Returns whether it folds or updates, rather than putting initial weights in place or saving.
+  bool is_of_updates() const { return !initial.has_value() && save == nullptr; }
+
   /// Returns the payload bytes of the gradients that it consumes.
   uint64_t payload_bytes() const;
 
@@ -33,7 +40,8 @@ struct ShardJob {
   /// was made while the gradient came.
   bool is_short() const;
 
-  /// Runs the job and frees its payloads. Returns the new weights, if it makes any.
+  /// Runs the job and frees its payloads. Returns the new weights, if it makes any; they are null
+  /// if the job was done before.
   std::optional<Weights> Run(TrainingState& state) &&;
 };
 

@@ -8,6 +8,13 @@
 #include "server/service/push_call.h"
 
 namespace slipstream {
+namespace {
+
+// How long a report waits for the log. Meanwhile the shard learns of no orders; and a server that
+// is not heard for twice as long counts as silent.
+constexpr absl::Duration kReportWait = absl::Seconds(1);
+
+}  // namespace
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
                            std::string local_socket, Connections* connections)
@@ -39,6 +46,24 @@ grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServ
 }
 
 void ShardService::Describe(v1::SyncServerRequest& request) {
+  // The coordinator must not learn what a crash of this server can undo. A report that had to wait
+  // before goes first, or one that is newer each time would never be on the disk.
+  AwaitReport(absl::ZeroDuration());
+  if (!unsynced_.has_value()) unsynced_ = NewReport(request.orders_seen());
+  AwaitReport(kReportWait);
+  request.set_orders_seen(synced_.orders_seen());
+  request.MergeFrom(synced_);
+}
+
+void ShardService::AwaitReport(absl::Duration time) {
+  if (!unsynced_.has_value() || !engine_.AwaitSynced(unsynced_->recorded, time)) return;
+  synced_ = std::move(unsynced_->request);
+  unsynced_.reset();
+}
+
+ShardService::Report ShardService::NewReport(uint64_t orders_seen) {
+  v1::SyncServerRequest request;
+  request.set_orders_seen(orders_seen);
   request.set_initialized(engine_.Initialized());
   request.set_drained(engine_.Drained());
   request.set_failure(engine_.Failure());
@@ -51,6 +76,7 @@ void ShardService::Describe(v1::SyncServerRequest& request) {
   }
   *request.mutable_progress() = engine_.Progress();
   *request.mutable_status() = ShardReport();
+  return {std::move(request), engine_.Recorded()};
 }
 
 v1::ShardStatus ShardService::ShardReport() {

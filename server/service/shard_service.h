@@ -57,6 +57,8 @@ class ShardService final
   void OnOrders(const ServerOrders& orders) override { engine_.OnOrders(orders); }
   void OnCoordinatorAsked() override { engine_.OnCoordinatorAsked(); }
   void OnCoordinatorAnswered() override { engine_.OnCoordinatorAnswered(); }
+
+  /// If the log is late, describes the shard as it was when the log had everything last.
   void Describe(v1::SyncServerRequest& request) override;
 
   bool Initialized() { return engine_.Initialized(); }
@@ -71,8 +73,25 @@ class ShardService final
   std::string FinishPushLog() { return engine_.FinishPushLog(); }
 
  private:
+  /// What the coordinator is to be told, once so many events are on the disk.
+  struct Report {
+    v1::SyncServerRequest request;
+    uint64_t recorded = 0;
+  };
+
+  /// Returns a report that knows the orders `orders_seen`.
+  Report NewReport(uint64_t orders_seen);
+
+  /// Makes unsynced_, if there is one, the report that may be told, if the log has it in time.
+  void AwaitReport(absl::Duration time);
+
   // Constant after construction.
   Connections* const connections_;
+
+  // Owned by the thread that describes the shard: the newest report that may be told, and one that
+  // is not on the disk yet.
+  v1::SyncServerRequest synced_;
+  std::optional<Report> unsynced_;
 
   // One for each method: a member may have a call of each at a time.
   LatestCalls pushes_;

@@ -17,15 +17,15 @@ constexpr char kHistoryArray[] = "history";
 
 std::string NameOfState(size_t number) { return "state" + std::to_string(number); }
 
-/// Gives `pass` each piece with the position of its first value, and frees the piece afterwards:
-/// while one push is read, the memory of pieces already read serves the next push.
+/// Gives `pass` each piece with the position of its first value, and lets go of the piece
+/// afterwards: while one push is read, the memory of pieces already read serves the next push.
 template <typename Pass>
 void Consume(PushPayload& payload, Pass pass) {
   size_t begin = 0;
-  for (ReceivedValues& piece : payload.pieces) {
-    pass(begin, piece);
-    begin += piece.count();
-    piece = ReceivedValues();
+  for (std::shared_ptr<const ReceivedValues>& piece : payload.pieces) {
+    pass(begin, *piece);
+    begin += piece->count();
+    piece.reset();
   }
 }
 
@@ -83,6 +83,7 @@ Weights TrainingState::TakeDraft(UpdateJob& job) {
   }
   std::optional<UpdateBuffers> made = draft->Take();
   if (!made.has_value()) return nullptr;
+  ++updates_;
   AdvanceState();
   return std::move(made->to);
 }

@@ -88,8 +88,8 @@ class TrainingState {
   /// of `saved`.
   void Restore(ArrayBuffers arrays, const SavedValues& saved);
 
-  /// Folds and updates; returns the new version's weights if there was an update. Frees each piece
-  /// of a payload after the pass that reads it.
+  /// Folds and updates; returns the new version's weights if there was an update. Lets go of each
+  /// piece of a payload after the pass that reads it.
   std::optional<Weights> Run(UpdateJob&& job);
 
   /// The number of versions that are held, and the one being made.

@@ -158,6 +158,8 @@ void AddMissing(const RunSpec& spec, const StatusFacts& facts, v1::RunStatus& st
     aggregator.set_group(id.group);
     aggregator.set_shard(Value(id.shard));
   }
+  missing.set_more_workers(facts.missing->more_workers);
+  missing.set_gone_seconds(absl::ToDoubleSeconds(facts.missing->gone_for));
   missing.set_fails_in_seconds(absl::ToDoubleSeconds(facts.missing->fails_in));
 }
 

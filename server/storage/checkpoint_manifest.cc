@@ -1,17 +1,19 @@
 #include "server/storage/checkpoint_manifest.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <charconv>
 #include <numeric>
+#include <span>
 #include <system_error>
 #include <tuple>
 #include <utility>
 
 namespace slipstream {
 namespace {
+
+constexpr std::string_view kBasePrefix = "base-";
 
 constexpr std::string_view kFirstLine = "slipstream checkpoint";
 constexpr std::string_view kChecksum = "checksum ";
@@ -125,6 +127,7 @@ CheckpointManifest ReadFacts(LineReader& reader) {
   manifest.facts.saved.life = Life{reader.Number("life")};
   manifest.facts.saved.version = Version{reader.Number("version")};
   manifest.facts.saved.stage = static_cast<uint32_t>(reader.Number("stage"));
+  if (reader.is_next("log")) manifest.facts.log = reader.Number("log");
   return manifest;
 }
 
@@ -148,10 +151,9 @@ bool IsConsistent(const CheckpointManifest& manifest) {
 
 }  // namespace
 
-BlockHash HashOf(std::span<const std::byte> bytes) {
-  const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
-  return {.high = hash.high64, .low = hash.low64};
-}
+std::string NameOfBase(Version version) { return fmt::format("{}{}", kBasePrefix, Value(version)); }
+
+bool IsNameOfBase(std::string_view name) { return name.starts_with(kBasePrefix); }
 
 uint64_t CheckpointManifest::bytes() const {
   return std::accumulate(files.begin(), files.end(), uint64_t{0},
@@ -171,6 +173,7 @@ std::string EncodeManifest(const CheckpointManifest& manifest) {
   text += fmt::format("range {}:{}\nlife {}\nversion {}\nstage {}\n", facts.range.begin,
                       facts.range.end, Value(facts.saved.life), Value(facts.saved.version),
                       facts.saved.stage);
+  if (facts.log > 0) text += fmt::format("log {}\n", facts.log);
   for (const ManifestArray& array : manifest.arrays) {
     text += fmt::format("array {} {}\n", array.values, array.name);
   }

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "common/base/ids.h"
 #include "common/layout/tensor_layout.h"
 #include "server/core/saved_version.h"
+#include "server/storage/block_hash.h"
 
 namespace slipstream {
 
@@ -26,6 +26,11 @@ inline constexpr char kManifestFile[] = "MANIFEST";
 /// another.
 inline constexpr char kWeightsArray[] = "weights";
 
+/// Returns the name of an array with the weights of an older version, from which gradients that
+/// were on their way had been computed.
+std::string NameOfBase(Version version);
+bool IsNameOfBase(std::string_view name);
+
 /// The bytes of a file that one checksum covers. The last block of a file may be shorter.
 inline constexpr size_t kBlockBytes = size_t{1} << 20;
 
@@ -37,19 +42,11 @@ struct CheckpointFacts {
   ParameterRange range;
   SavedVersion saved;
 
+  /// The number of the log's segment that begins with this version; 0 without a log.
+  uint64_t log = 0;
+
   friend bool operator==(const CheckpointFacts&, const CheckpointFacts&) = default;
 };
-
-/// XXH3-128 (https://xxhash.com) of a block.
-struct BlockHash {
-  uint64_t high = 0;
-  uint64_t low = 0;
-
-  friend bool operator==(const BlockHash&, const BlockHash&) = default;
-};
-
-/// Returns the hash of bytes that lie in memory.
-BlockHash HashOf(std::span<const std::byte> bytes);
 
 /// A file of a checkpoint, and the checksums of its blocks.
 struct ManifestFile {

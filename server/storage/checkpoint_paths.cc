@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::string_view kShard = "shard-";
 constexpr std::string_view kCheckpoint = "checkpoint-";
+constexpr std::string_view kSegment = "log-";
 
 /// Reads a number from the begin of `text`, and removes it there.
 template <typename Number>
@@ -30,6 +31,8 @@ std::string ShardDirectoryName(ShardId shard) { return fmt::format("{}{}", kShar
 std::string CheckpointDirectoryName(const CheckpointName& name) {
   return fmt::format("{}{}-{}", kCheckpoint, Value(name.life), Value(name.version));
 }
+
+std::string SegmentName(uint64_t number) { return fmt::format("{}{}", kSegment, number); }
 
 // Each compares with the name that it would write, and so refuses other ways to write the number.
 
@@ -59,6 +62,14 @@ std::optional<CheckpointName> ParseCheckpointDirectoryName(std::string_view name
   const CheckpointName parsed = {.life = Life{*life}, .version = Version{*version}};
   if (CheckpointDirectoryName(parsed) != name) return std::nullopt;
   return parsed;
+}
+
+std::optional<uint64_t> ParseSegmentName(std::string_view name) {
+  if (!name.starts_with(kSegment)) return std::nullopt;
+  std::string_view rest = name.substr(kSegment.size());
+  const auto number = TakeNumber<uint64_t>(rest);
+  if (!number || SegmentName(*number) != name) return std::nullopt;
+  return number;
 }
 
 }  // namespace slipstream

@@ -10,7 +10,8 @@
 
 namespace slipstream {
 
-// The names of the directories of checkpoints: DIR/<run>/shard-<K>/checkpoint-<life>-<version>.
+// The names of the directories of checkpoints, DIR/<run>/shard-<K>/checkpoint-<life>-<version>, and
+// of the segments of a shard's log beside them, DIR/<run>/shard-<K>/log-<number>.
 
 /// A checkpoint of one shard, as its directory names it. Later lives are newer.
 struct CheckpointName {
@@ -23,15 +24,20 @@ struct CheckpointName {
 /// The end of the name of a directory that a checkpoint is being written to, or removed from.
 inline constexpr std::string_view kUnfinished = ".unfinished";
 
-/// Returns "0123456789abcdef", "shard-3" and "checkpoint-0-1200".
+/// The end of the name of a directory that had a checkpoint's name until another one got it.
+inline constexpr std::string_view kSetAside = ".replaced";
+
+/// Returns "0123456789abcdef", "shard-3", "checkpoint-0-1200" and "log-7".
 std::string RunDirectoryName(uint64_t run);
 std::string ShardDirectoryName(ShardId shard);
 std::string CheckpointDirectoryName(const CheckpointName& name);
+std::string SegmentName(uint64_t number);
 
 /// The reverse; nothing if `name` is no such name.
 std::optional<uint64_t> ParseRunDirectoryName(std::string_view name);
 std::optional<ShardId> ParseShardDirectoryName(std::string_view name);
 std::optional<CheckpointName> ParseCheckpointDirectoryName(std::string_view name);
+std::optional<uint64_t> ParseSegmentName(std::string_view name);
 
 }  // namespace slipstream
 

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/log/log.h"
+#include "server/storage/log_segment.h"
 
 namespace slipstream {
 
@@ -40,8 +42,10 @@ absl::Status CheckpointStore::FindKept() {
     const absl::Status sound = folder.ok() ? folder->CheckSizes() : folder.status();
     if (sound.ok()) {
       const CheckpointManifest& manifest = folder->manifest();
-      kept_[*name] = {
-          .stage = manifest.facts.saved.stage, .bytes = manifest.bytes(), .is_sound = true};
+      kept_[*name] = {.stage = manifest.facts.saved.stage,
+                      .bytes = manifest.bytes(),
+                      .log = manifest.facts.log,
+                      .is_sound = true};
     } else {
       kept_[*name] = {};
       LogWarning("a checkpoint cannot be used", {{"reason", sound.message()}});
@@ -71,6 +75,12 @@ std::vector<SavedVersion> CheckpointStore::saved() const {
   return all;
 }
 
+uint64_t CheckpointStore::LogOf(const SavedVersion& which) const {
+  MutexLock lock(mutex_);
+  const auto found = kept_.find(NameOf(which));
+  return found == kept_.end() || !found->second.is_sound ? 0 : found->second.log;
+}
+
 std::optional<uint64_t> CheckpointStore::BytesOf(const SavedVersion& which) const {
   MutexLock lock(mutex_);
   const auto found = kept_.find(NameOf(which));
@@ -82,7 +92,6 @@ absl::Status CheckpointStore::Save(const CheckpointFacts& facts, const TensorLay
                                    std::string_view state,
                                    std::span<const CheckpointArray> arrays) {
   PS_CHECK(facts.run == run_ && facts.shard == shard_);
-  if (BytesOf(facts.saved)) return absl::OkStatus();
   const absl::StatusOr<uint64_t> bytes = WriteAndName(facts, tensors, state, arrays);
   if (!bytes.ok()) {
     // Give the space back. If that fails too, the next call that writes or removes does it.
@@ -90,7 +99,8 @@ absl::Status CheckpointStore::Save(const CheckpointFacts& facts, const TensorLay
     return bytes.status();
   }
   MutexLock lock(mutex_);
-  kept_[NameOf(facts.saved)] = {.stage = facts.saved.stage, .bytes = *bytes, .is_sound = true};
+  kept_[NameOf(facts.saved)] = {
+      .stage = facts.saved.stage, .bytes = *bytes, .log = facts.log, .is_sound = true};
   return absl::OkStatus();
 }
 
@@ -101,22 +111,34 @@ absl::StatusOr<uint64_t> CheckpointStore::WriteAndName(const CheckpointFacts& fa
   const CheckpointName name = NameOf(facts.saved);
   const std::string folder = UnfinishedPathOf(name);
   if (absl::Status removed = RemoveUnfinished(); !removed.ok()) return removed;
-  if (absl::Status removed = RemoveDamaged(name); !removed.ok()) return removed;
   if (absl::Status made = disk_.MakeDirectories(folder); !made.ok()) return made;
   absl::StatusOr<uint64_t> bytes = WriteCheckpoint(disk_, folder, facts, tensors, state, arrays);
   if (!bytes.ok()) return bytes;
   if (absl::Status synced = disk_.SyncDirectory(folder); !synced.ok()) return synced;
-  if (absl::Status named = disk_.Rename(folder, PathOf(name)); !named.ok()) return named;
+  if (absl::Status named = GiveName(name); !named.ok()) return named;
+  return bytes;
+}
+
+absl::Status CheckpointStore::GiveName(const CheckpointName& name) {
+  const std::string unfinished = UnfinishedPathOf(name);
+  const bool replaces = IsThere(name);
+  if (replaces) {
+    const absl::Status aside = disk_.Rename(PathOf(name), ReplacedPathOf(name));
+    if (!aside.ok()) return aside;
+  }
+  if (absl::Status named = disk_.Rename(unfinished, PathOf(name)); !named.ok()) return named;
   if (absl::Status synced = disk_.SyncDirectory(directory_); !synced.ok()) {
     // A crash may take the name away, so it must not count. Take it away, or else remember that the
     // directory is in the way.
-    if (!disk_.Rename(PathOf(name), folder).ok()) {
+    if (!disk_.Rename(PathOf(name), unfinished).ok()) {
       MutexLock lock(mutex_);
       kept_[name] = {};
     }
     return synced;
   }
-  return bytes;
+  // If this fails, the next call that writes or removes does it.
+  if (replaces) (void)RemoveFolder(ReplacedPathOf(name));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> CheckpointStore::LoadState(const SavedVersion& which) {
@@ -162,7 +184,19 @@ absl::Status CheckpointStore::Prune(uint32_t keep, const std::optional<SavedVers
     }
   }
   if (absl::Status removed = RemoveUnfinished(); !removed.ok()) return removed;
-  return RemoveCheckpoints(old);
+  if (absl::Status removed = RemoveCheckpoints(old); !removed.ok()) return removed;
+  return PruneLog();
+}
+
+absl::Status CheckpointStore::PruneLog() {
+  std::optional<uint64_t> first;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [name, kept] : kept_) {
+      if (kept.is_sound && kept.log > 0) first = std::min(first.value_or(kept.log), kept.log);
+    }
+  }
+  return first ? RemoveSegmentsBefore(disk_, directory_, *first) : absl::OkStatus();
 }
 
 absl::Status CheckpointStore::RemoveAfter(const SavedVersion& from) {
@@ -176,12 +210,9 @@ absl::Status CheckpointStore::RemoveAfter(const SavedVersion& from) {
   return RemoveCheckpoints(newer);
 }
 
-absl::Status CheckpointStore::RemoveDamaged(const CheckpointName& name) {
-  {
-    MutexLock lock(mutex_);
-    if (!kept_.contains(name)) return absl::OkStatus();
-  }
-  return RemoveCheckpoints({name});
+bool CheckpointStore::IsThere(const CheckpointName& name) const {
+  MutexLock lock(mutex_);
+  return kept_.contains(name);
 }
 
 absl::Status CheckpointStore::RemoveCheckpoints(const std::vector<CheckpointName>& names) {
@@ -199,11 +230,29 @@ absl::Status CheckpointStore::RemoveCheckpoints(const std::vector<CheckpointName
   return absl::OkStatus();
 }
 
-absl::Status CheckpointStore::RemoveUnfinished() {
+absl::Status CheckpointStore::PutBackReplaced() {
   const absl::StatusOr<std::vector<DiskEntry>> entries = disk_.List(directory_);
   if (!entries.ok()) return entries.status();
   for (const DiskEntry& entry : *entries) {
-    if (!entry.is_directory || !entry.name.ends_with(kUnfinished)) continue;
+    if (!entry.name.ends_with(kSetAside)) continue;
+    const std::string name = entry.name.substr(0, entry.name.size() - kSetAside.size());
+    // The new one may have its name, but not on the disk yet.
+    const absl::Status settled =
+        std::ranges::count(*entries, name, &DiskEntry::name) > 0
+            ? disk_.SyncDirectory(directory_)
+            : disk_.Rename(directory_ + "/" + entry.name, directory_ + "/" + name);
+    if (!settled.ok()) return settled;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckpointStore::RemoveUnfinished() {
+  if (absl::Status settled = PutBackReplaced(); !settled.ok()) return settled;
+  const absl::StatusOr<std::vector<DiskEntry>> entries = disk_.List(directory_);
+  if (!entries.ok()) return entries.status();
+  for (const DiskEntry& entry : *entries) {
+    if (!entry.is_directory) continue;
+    if (!entry.name.ends_with(kUnfinished) && !entry.name.ends_with(kSetAside)) continue;
     const absl::Status removed = RemoveFolder(directory_ + "/" + entry.name);
     if (!removed.ok()) return removed;
   }

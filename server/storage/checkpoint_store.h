@@ -28,13 +28,15 @@ namespace slipstream {
 
 /// The checkpoints of one shard, each in a directory of its own. A checkpoint is written under an
 /// unfinished name, synced, and only then gets its own, so whatever has the name of a checkpoint is
-/// complete, also after a crash. One that is removed loses its name first.
+/// complete, also after a crash. One that is removed loses its name first. One that is replaced is
+/// set aside until its name on the disk is the new one's, and gets it back if that does not come
+/// about.
 ///
 /// Failures are those of Disk and name a path. A damaged checkpoint stays where it is until newer
 /// ones take its place, but saved() does not offer it.
 ///
-/// saved() and BytesOf() may be called by any thread at any time. All other calls may do I/O, and
-/// come one at a time.
+/// saved(), LogOf() and BytesOf() may be called by any thread at any time. All other calls may do
+/// I/O, and come one at a time.
 class CheckpointStore {
  public:
   /// Makes and locks directory/<run>/shard-<K>, and removes what a crash has left unfinished there.
@@ -46,15 +48,23 @@ class CheckpointStore {
   /// Returns the checkpoints that the shard could go on from, oldest first.
   std::vector<SavedVersion> saved() const;
 
+  /// Returns the number of the log's segment that begins with a checkpoint; 0 without a log, or if
+  /// saved() does not have it.
+  uint64_t LogOf(const SavedVersion& which) const;
+
+  /// The directory of this shard's checkpoints, where its log is, too, and the disk that has it.
+  const std::string& directory() const { return directory_; }
+  Disk& disk() const { return disk_; }
+
   /// Returns how large the files of a checkpoint are; nothing if saved() does not have it.
   std::optional<uint64_t> BytesOf(const SavedVersion& which) const;
 
   /// Makes a checkpoint, straight from where the values lie; it is on the disk when this returns
-  /// OK. Does nothing if there is one of this life and version. After a failure the others are as
-  /// they were, and a later call may succeed. `tensors` are the shard's part of the model (PartOf),
-  /// for the model file.
-  /// REQUIRES: the facts are of this store's run and shard, and the first array is "weights" with
-  /// tensors.parameters() == facts.range.size() values.
+  /// OK. It takes the place of one of this life and version, which may have been made of other
+  /// initial weights. After a failure the others are as they were, and a later call may succeed.
+  /// `tensors` are the shard's part of the model (PartOf), for the model file. REQUIRES: the facts
+  /// are of this store's run and shard, and the first array is "weights" with tensors.parameters()
+  /// == facts.range.size() values.
   absl::Status Save(const CheckpointFacts& facts, const TensorLayout& tensors,
                     std::string_view state, std::span<const CheckpointArray> arrays);
 
@@ -68,6 +78,8 @@ class CheckpointStore {
   absl::Status LoadArrays(const SavedVersion& which, std::span<const LoadedArray> arrays);
 
   /// Removes old checkpoints. The newest `keep` stay, and so do `safe` and all that are newer.
+  /// Removes the log's segments before the one of the oldest checkpoint that stays and is offered:
+  /// if the newer ones are damaged, the shard goes on from there.
   absl::Status Prune(uint32_t keep, const std::optional<SavedVersion>& safe);
 
   /// Removes the checkpoints that are newer than `from`: those of a life that the shard has
@@ -78,6 +90,7 @@ class CheckpointStore {
   struct Kept {
     uint32_t stage = 0;
     uint64_t bytes = 0;
+    uint64_t log = 0;
     bool is_sound = false;
   };
 
@@ -93,6 +106,9 @@ class CheckpointStore {
   std::string UnfinishedPathOf(const CheckpointName& name) const {
     return PathOf(name) + std::string(kUnfinished);
   }
+  std::string ReplacedPathOf(const CheckpointName& name) const {
+    return PathOf(name) + std::string(kSetAside);
+  }
 
   /// Finds the checkpoints of earlier processes.
   absl::Status FindKept();
@@ -100,7 +116,11 @@ class CheckpointStore {
   /// Opens a checkpoint's directory, and checks that it is where it belongs.
   absl::StatusOr<CheckpointFolder> OpenFolder(const CheckpointName& name);
 
-  /// Removes the directories with unfinished names.
+  /// Gives checkpoints that were set aside their names back, unless the new ones have them on the
+  /// disk.
+  absl::Status PutBackReplaced();
+
+  /// Removes the directories with unfinished names, and those that were replaced.
   absl::Status RemoveUnfinished();
 
   /// Removes a directory and its files.
@@ -109,13 +129,19 @@ class CheckpointStore {
   /// Takes the checkpoints' names away, and removes their files.
   absl::Status RemoveCheckpoints(const std::vector<CheckpointName>& names);
 
-  /// Removes a checkpoint that is no longer offered and is in the way of a new one.
-  absl::Status RemoveDamaged(const CheckpointName& name);
+  /// Returns whether a checkpoint, sound or not, has the name.
+  bool IsThere(const CheckpointName& name) const;
+
+  /// Removes the log's segments that no checkpoint needs.
+  absl::Status PruneLog();
 
   /// Writes a checkpoint, and gives it its name last. Returns the bytes of its files.
   absl::StatusOr<uint64_t> WriteAndName(const CheckpointFacts& facts, const TensorLayout& tensors,
                                         std::string_view state,
                                         std::span<const CheckpointArray> arrays);
+
+  /// Gives a new checkpoint its name, which another one may have.
+  absl::Status GiveName(const CheckpointName& name);
 
   /// Calls `read` with the checkpoint's directory, and stops offering the checkpoint if it turns
   /// out to be damaged.

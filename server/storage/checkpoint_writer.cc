@@ -1,7 +1,6 @@
 #include "server/storage/checkpoint_writer.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include "common/base/check.h"
 #include "common/model_file/model_header.h"
 #include "common/process/version.h"
+#include "server/storage/block_hash.h"
 #include "server/storage/checkpoint_paths.h"
 
 namespace slipstream {
@@ -24,11 +24,8 @@ static_assert(std::endian::native == std::endian::little, "values lie in the fil
 /// A file that is being written, block by block, and the checksums of its blocks.
 class BlockFile {
  public:
-  BlockFile(std::string name, std::unique_ptr<DiskFile> file)
-      : file_(std::move(file)), hash_(XXH3_createState()) {
-    PS_CHECK(hash_ != nullptr);
+  BlockFile(std::string name, std::unique_ptr<DiskFile> file) : file_(std::move(file)) {
     facts_.name = std::move(name);
-    XXH3_128bits_reset(hash_.get());
   }
 
   absl::Status Append(std::span<const std::byte> bytes) {
@@ -36,33 +33,23 @@ class BlockFile {
       const size_t left = kBlockBytes - facts_.bytes % kBlockBytes;
       const std::span<const std::byte> piece = bytes.first(std::min(left, bytes.size()));
       if (absl::Status written = file_->Append(piece); !written.ok()) return written;
-      XXH3_128bits_update(hash_.get(), piece.data(), piece.size());
+      hash_.Add(piece);
       facts_.bytes += piece.size();
-      if (facts_.bytes % kBlockBytes == 0) EndBlock();
+      if (facts_.bytes % kBlockBytes == 0) facts_.blocks.push_back(hash_.Finish());
       bytes = bytes.subspan(piece.size());
     }
     return absl::OkStatus();
   }
 
   absl::StatusOr<ManifestFile> Finish() {
-    if (facts_.bytes % kBlockBytes != 0) EndBlock();
+    if (facts_.bytes % kBlockBytes != 0) facts_.blocks.push_back(hash_.Finish());
     if (absl::Status synced = file_->Sync(); !synced.ok()) return synced;
     return std::move(facts_);
   }
 
  private:
-  struct HashEnd {
-    void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-  };
-
-  void EndBlock() {
-    const XXH128_hash_t hash = XXH3_128bits_digest(hash_.get());
-    facts_.blocks.push_back({.high = hash.high64, .low = hash.low64});
-    XXH3_128bits_reset(hash_.get());
-  }
-
   const std::unique_ptr<DiskFile> file_;
-  const std::unique_ptr<XXH3_state_t, HashEnd> hash_;
+  BlockHasher hash_;
   ManifestFile facts_;
 };
 

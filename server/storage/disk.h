@@ -20,8 +20,10 @@ class DiskFile {
  public:
   virtual ~DiskFile() = default;
 
-  /// Adds `bytes` at the end. After a failure a part of them may be there.
-  virtual absl::Status Append(std::span<const std::byte> bytes) = 0;
+  /// Adds the parts at the end, one after another, straight from where they lie. After a failure
+  /// some of their bytes may be there.
+  virtual absl::Status Append(std::span<const std::span<const std::byte>> parts) = 0;
+  absl::Status Append(std::span<const std::byte> bytes) { return Append({&bytes, 1}); }
 
   /// Returns once the bytes are on the disk. After a failure nobody knows which of them are, also
   /// if a later call succeeds: give the file up.
@@ -63,6 +65,10 @@ class Disk {
   /// Fills `bytes` with those of the file from `offset` on. Fails if the file ends before.
   virtual absl::Status ReadAt(const std::string& path, uint64_t offset,
                               std::span<std::byte> bytes) = 0;
+
+  /// Cuts off all bytes of a file but the first `bytes`. That is on the disk when this returns.
+  /// REQUIRES: the file has so many.
+  virtual absl::Status Truncate(const std::string& path, uint64_t bytes) = 0;
 
   /// Gives a file or directory another name. Fails if that is a directory with files.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;

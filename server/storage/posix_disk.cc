@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -22,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Linux reads and writes at most about 2 GiB in one call; smaller pieces also keep a call short.
+// Linux reads at most about 2 GiB in one call; smaller pieces also keep a call short.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 // The process's umask clears some of these bits.
@@ -39,13 +41,19 @@ class PosixFile final : public DiskFile {
   PosixFile(std::string path, FileDescriptor file)
       : path_(std::move(path)), file_(std::move(file)) {}
 
-  absl::Status Append(std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t written =
-          write(file_.get(), bytes.data(), std::min<size_t>(bytes.size(), kPieceBytes));
+  absl::Status Append(std::span<const std::span<const std::byte>> parts) override {
+    std::vector<iovec> pieces;
+    for (const std::span<const std::byte> part : parts) {
+      if (part.empty()) continue;
+      pieces.push_back({.iov_base = const_cast<std::byte*>(part.data()), .iov_len = part.size()});
+    }
+    // A call may write less than it was given.
+    for (std::span<iovec> left(pieces); !left.empty();) {
+      const ssize_t written = writev(file_.get(), left.data(),
+                                     static_cast<int>(std::min<size_t>(left.size(), IOV_MAX)));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return Failure("write", path_, errno);
-      bytes = bytes.subspan(static_cast<size_t>(written));
+      left = Rest(left, static_cast<size_t>(written));
     }
     return absl::OkStatus();
   }
@@ -56,6 +64,20 @@ class PosixFile final : public DiskFile {
   }
 
  private:
+  /// Returns the pieces without their first `written` bytes.
+  static std::span<iovec> Rest(std::span<iovec> pieces, size_t written) {
+    while (!pieces.empty() && pieces.front().iov_len <= written) {
+      written -= pieces.front().iov_len;
+      pieces = pieces.subspan(1);
+    }
+    if (written > 0) {
+      iovec& first = pieces.front();
+      first.iov_base = static_cast<std::byte*>(first.iov_base) + written;
+      first.iov_len -= written;
+    }
+    return pieces;
+  }
+
   const std::string path_;
   const FileDescriptor file_;
 };
@@ -98,6 +120,15 @@ absl::Status PosixDisk::ReadAt(const std::string& path, uint64_t offset,
     }
     bytes = bytes.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PosixDisk::Truncate(const std::string& path, uint64_t bytes) {
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) return Failure("truncate", path, errno);
+  if (ftruncate(file.get(), static_cast<off_t>(bytes)) != 0 || fsync(file.get()) != 0) {
+    return Failure("truncate", path, errno);
   }
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@ step and the counts: every GoogleTest case of every configuration, every method 
 and one for each other check.
 """
 import argparse
+import json
 import os
 import pathlib
 import re
@@ -137,6 +138,23 @@ def simulate_many():
     return run_check(command)
 
 
+def run_faults(*options):
+    """Runs real clusters through faults. Each scenario counts as a case."""
+    results = bazel_results.Results()
+    with tempfile.TemporaryDirectory() as directory:
+        path = pathlib.Path(directory) / "results.json"
+        command = ["tests/faults/run.sh", *options]
+        code = run([*command, "--results", str(path)])
+        scenarios = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    results.passed = sum(one["outcome"] == "passed" for one in scenarios)
+    results.skipped = sum(one["outcome"] == "skipped" for one in scenarios)
+    results.failures = [(one["repeat"], one["name"]) for one in scenarios
+                        if one["outcome"] == "failed"]
+    if code != 0 and not results.failures:
+        results.failures.append((" ".join(command), ""))
+    return results
+
+
 SEEDS = 20_000
 
 STEPS = {
@@ -150,6 +168,8 @@ STEPS = {
     # These tests mostly wait, so twice as many as Bazel would start run side by side.
     "integration": lambda: run_tests("", ["//tests/integration/..."],
                                      "--local_cpu_resources=HOST_CPUS*2"),
+    "faults": lambda: run_faults("--quick"),
+    "faults_long": lambda: run_faults("--long"),
     "cuda": lambda: test_with_toolkit("cuda"),
     "simulated_gpu": lambda: test_with_toolkit("simulated_gpu"),
     "asan": lambda: test_tagged("asan", "core|asan"),
@@ -159,9 +179,11 @@ STEPS = {
     "simulation": simulate_many,
 }
 QUICK = ("format", "scripts", "tidy", "tidy_test", "results_test", "quick_test", "clang_tidy")
-USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "integration", "cuda",
-         "simulated_gpu", "asan", "tsan", "clang_tidy")
-LONG = (*USUAL[:-1], "clang_tidy_each", "simulation")
+USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "integration", "faults",
+         "cuda", "simulated_gpu", "asan", "tsan", "clang_tidy")
+# Some steps of a night do more of what another step does.
+LONGER = {"faults": "faults_long", "clang_tidy": "clang_tidy_each"}
+LONG = (*(LONGER.get(name, name) for name in USUAL), "simulation")
 
 
 def run_step(name):

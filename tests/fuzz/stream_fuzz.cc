@@ -117,8 +117,8 @@ class NaiveFraming {
     PS_CHECK(facts.values_received == announced_);
     std::vector<std::byte> bytes;
     const PushPayload payload = push.TakePayload();
-    for (const ReceivedValues& piece : payload.pieces) {
-      for (const ByteSegment& segment : piece.segments()) {
+    for (const auto& piece : payload.pieces) {
+      for (const ByteSegment& segment : piece->segments()) {
         bytes.insert(bytes.end(), segment.begin(), segment.end());
       }
     }

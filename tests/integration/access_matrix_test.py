@@ -17,6 +17,7 @@ except ImportError:
 
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 COORDINATOR, SHARD = "/slipstream.v1.Coordinator/", "/slipstream.v1.Shard/"
+DRAIN = "/slipstream.v1.Operation/Drain"
 IDENTITY = fixed64(1, 1) + number(2, 3) + number(3, 1)
 WORKER_3 = blob(1, IDENTITY)
 PUSH = first_chunk(IDENTITY, 1, 1, bytes(4))
@@ -40,6 +41,7 @@ CALLS = {
     "Leave": Call(COORDINATOR + "Leave", WORKER_3, "wt"),
     "EndTraining": Call(COORDINATOR + "EndTraining", b"", "ot"),
     "ChangeRun": Call(COORDINATOR + "ChangeRun", b"", "ot"),
+    "SaveCheckpoint": Call(COORDINATOR + "SaveCheckpoint", b"", "ot"),
     "GetStatus": Call(COORDINATOR + "GetStatus", b"", "swovrt"),
     "WatchStatus": Call(COORDINATOR + "WatchStatus", number(1, 100), "swovrt"),
     "GetTransports": Call(SHARD + "GetTransports", WORKER_3, "wt"),
@@ -203,6 +205,18 @@ class AccessMatrixTest(unittest.TestCase):
         self.assertEqual(outcome(channels["today's"], status), SERVED)
         for name in ("server-0.log",):
             self.assertNotIn("the-token-of", (self.directory / name).read_text())
+
+    def test_a_server_drains_for_an_operator_alone(self):
+        live = self.start()
+        call = Call(DRAIN, b"", "o")
+        for stem in ("server-1", "worker-3", "any-worker", "viewer", "reader"):
+            self.assertEqual(outcome(self.channel(live, stem), call), NOT_YOU, stem)
+        self.assertEqual(outcome(self.channel(live, None), call), NO_HANDSHAKE)
+
+        self.assertEqual(outcome(self.channel(live, "operator"), call), SERVED)
+
+        self.assertEqual(live.servers[0].wait(timeout=cluster.DEADLINE_S), 0)
+        self.assertIn("audit event=\"drains the server\"", live.log_text("server-0"))
 
     def test_a_server_that_speaks_tls_says_nothing_in_plaintext(self):
         live = self.start()

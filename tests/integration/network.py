@@ -50,8 +50,33 @@ def enter():
     return "network namespaces cannot be made here: " + "; ".join(reasons)
 
 
-def _run(*command):
-    subprocess.run(command, check=True, timeout=30)
+def _run(*command, **arguments):
+    subprocess.run(command, check=True, timeout=30, **arguments)
+
+
+# The rules of a node that loses or refuses packets, or whose connections go through a proxy.
+LOSES = """
+add table ip faults
+add chain ip faults in {{ type filter hook input priority 0 ; }}
+add rule ip faults in ip saddr {peer} drop
+"""
+RESETS = """
+add table ip faults
+add chain ip faults in {{ type filter hook input priority 0 ; }}
+add chain ip faults out {{ type filter hook output priority 0 ; }}
+add rule ip faults in ip saddr {peer} meta l4proto tcp reject with tcp reset
+add rule ip faults out ip daddr {peer} meta l4proto tcp reject with tcp reset
+"""
+REDIRECTS = """
+add table ip proxy
+add chain ip proxy out {{ type nat hook output priority -100 ; }}
+add rule ip proxy out meta mark != {mark} ip daddr {prefix}.0/24 meta l4proto tcp redirect to :{port}
+"""
+
+
+def why_no_rules():
+    """Returns why nodes can have no rules for packets; None if they can. Works inside `enter`."""
+    return _try(["nft", REDIRECTS.format(mark=1, prefix=PREFIX, port=1) + "delete table ip proxy"])
 
 
 class Network:
@@ -108,6 +133,26 @@ class Network:
 
     def plug_cable(self, node):
         _run("ip", "link", "set", f"port{node}", "master", "bridge0")
+
+    def _rule(self, node, text, **values):
+        _run(*self.on(node, "nft", "-f", "-"), text=True, input=text.format(**values))
+
+    def lose_packets(self, node, peer):
+        """Lets the node lose all packets that come from another one. Those to it still arrive."""
+        self._rule(node, LOSES, peer=self.addresses[peer])
+
+    def reset_connections(self, node, peer):
+        """Ends all connections between two nodes, and refuses new ones."""
+        self._rule(node, RESETS, peer=self.addresses[peer])
+
+    def heal(self, node):
+        """Takes back what lose_packets or reset_connections did at the node."""
+        self._rule(node, "delete table ip faults")
+
+    def redirect(self, node, port, mark):
+        """Sends the node's connections to other nodes to a port of its own, unless they have the
+        mark. SO_ORIGINAL_DST tells the listener where they were to go."""
+        self._rule(node, REDIRECTS, mark=mark, prefix=PREFIX, port=port)
 
     def on(self, node, *command):
         """Returns the command line that starts `command` on the node."""

@@ -2,34 +2,12 @@
 import json
 import os
 import pathlib
-import random
 import signal
 import subprocess
 import unittest
 
 import cluster
-
-CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
-WORKERS = 3
-BATCHES = 240
-# Delays make the run take a few seconds, in which servers save several checkpoints.
-SETTINGS = {"cluster.workers": WORKERS, "data.train_examples": 32 * BATCHES,
-            "testing.push_delay_max": "60ms", "evaluation.every_epochs": 0,
-            "durability.level": "checkpoint", "durability.interval": "200ms"}
-
-
-def chance_of(name):
-    """Returns a source of chance, and prints the seed that repeats it."""
-    seed = int.from_bytes(os.urandom(4), "little")
-    print(f"{name}: seed {seed}", flush=True)
-    return random.Random(seed)
-
-
-def saved_version(status, shard):
-    """Returns the version of the shard's newest checkpoint; -1 if it has none."""
-    shards = status["shards"]
-    checkpoint = shards[shard].get("checkpoint") if shard < len(shards) else None
-    return int(checkpoint["version"]) if checkpoint else -1
+from durable_cluster import CONFIG, SETTINGS, DurableCluster, chance_of
 
 
 def last_updates(run_dir):
@@ -41,35 +19,14 @@ def last_updates(run_dir):
 
 
 class RestartTest(unittest.TestCase):
-    def start(self, directory, settings):
-        directory = pathlib.Path(directory)
-        settings = {**SETTINGS, "durability.directory": directory / "checkpoints", **settings}
-        return cluster.Cluster(CONFIG, settings, directory, workers=WORKERS)
-
-    def finish(self, live):
-        """Waits for the end of the run, and expects that all work is done and all workers have ended
-        well. Returns the status."""
-        status = live.wait_finished()
-        codes = [worker.wait(timeout=cluster.DEADLINE_S) for worker in live.workers.values()]
-        self.assertEqual(codes, [0] * WORKERS, live.log_texts())
-        self.assertEqual(int(status["batches_done"]), BATCHES)
-        return status
-
-    def wait_for_checkpoint(self, live, chance, shard):
-        """Waits for a random moment in the first third of the run after the shard has saved an update."""
-        after = chance.randrange(1, BATCHES // 3)
-        live.wait_for(lambda status: saved_version(status, shard) > 0
-                      and int(status["batches_done"]) >= after,
-                      f"a checkpoint of shard {shard} and {after} mini-batches")
-
     def run_with_kill(self, settings, shard, chance):
         """Kills the server of the shard in the middle of a run and starts it again. Returns the last
         status."""
-        with cluster.scratch() as directory, self.start(directory, settings) as live:
-            self.wait_for_checkpoint(live, chance, shard)
+        with cluster.scratch() as directory, DurableCluster(directory, settings) as live:
+            live.wait_for_checkpoint(chance, shard)
             live.kill_server(shard)
             live.restart_server(shard)
-            return self.finish(live)
+            return live.finish()
 
     def expect_return_of(self, shard, policy):
         chance = chance_of(f"{policy}, shard {shard}")
@@ -92,8 +49,8 @@ class RestartTest(unittest.TestCase):
 
     def test_hardsync_ends_with_the_same_weights_whoever_was_killed(self):
         settings = {"consistency.policy": "hardsync"}
-        with cluster.scratch() as directory, self.start(directory, settings) as live:
-            undisturbed = self.finish(live)
+        with cluster.scratch() as directory, DurableCluster(directory, settings) as live:
+            undisturbed = live.finish()
         for shard in (0, 1):
             with self.subTest(shard=shard):
                 chance = chance_of(f"hardsync, shard {shard}")
@@ -103,13 +60,13 @@ class RestartTest(unittest.TestCase):
                 self.assertEqual(lives, {1}, "all shards return together")
 
     def test_a_server_killed_at_the_start_goes_on_or_is_named(self):
-        with cluster.scratch() as directory, self.start(directory, {}) as live:
+        with cluster.scratch() as directory, DurableCluster(directory, {}) as live:
             live.wait_for(lambda status: status["phase"] in ("INITIALIZING", "TRAINING"),
                           "the first weights")
             live.kill_server(1)
             live.restart_server(1)
             try:
-                self.finish(live)
+                live.finish()
             except AssertionError as failure:
                 # Without a complete checkpoint, the initial weights are gone. If they were on their
                 # way, another worker is granted to send them, and the first one ends.
@@ -119,28 +76,21 @@ class RestartTest(unittest.TestCase):
     def test_other_settings_are_refused_by_their_key(self):
         for shard in (0, 1):
             with self.subTest(shard=shard), cluster.scratch() as directory, \
-                    self.start(directory, {}) as live:
-                self.wait_for_checkpoint(live, chance_of(f"other settings, shard {shard}"), shard)
+                    DurableCluster(directory, {}) as live:
+                live.wait_for_checkpoint(chance_of(f"other settings, shard {shard}"), shard)
                 live.kill_server(shard)
-                port_file = live.directory / f"server-{shard}.port"
-                address = port_file.read_text()
-                try:
-                    live.restart_server(shard, {"optimizer.learning_rate": 0.5})
-                    code = live.servers[shard].wait(timeout=cluster.DEADLINE_S)
-                except AssertionError:  # It has ended before it listened.
-                    code = live.servers.pop().wait()
+                code = live.code_of_start(shard, {"optimizer.learning_rate": 0.5})
                 self.assertNotEqual(code, 0)
                 self.assertIn("optimizer.learning_rate", live.log_text(f"server-{shard}"))
-                port_file.write_text(address)
                 live.restart_server(shard)
-                self.finish(live)
+                live.finish()
 
     def test_a_second_process_for_a_shard_is_refused(self):
         # The second one gives up after the start timeout.
         with cluster.scratch() as directory, \
-                self.start(directory, {"cluster.start_timeout": "10s"}) as live:
+                DurableCluster(directory, {"cluster.start_timeout": "10s"}) as live:
             address = (live.directory / "server-1.port").read_text()
-            self.wait_for_checkpoint(live, chance_of("second process"), 1)
+            live.wait_for_checkpoint(chance_of("second process"), 1)
             live.start_server(1)
             second = live.servers.pop()
             try:
@@ -148,7 +98,7 @@ class RestartTest(unittest.TestCase):
                 self.assertIn("another process", live.log_text("server-1"))
             finally:
                 second.kill()
-            status = self.finish(live)
+            status = live.finish()
         self.assertEqual([int(shard["life"]) for shard in status["shards"]], [0, 0])
         self.assertEqual(status["shards"][1]["address"], address.strip())
 

@@ -7,8 +7,11 @@
 
 #include <filesystem>
 #include <string>
+#include <thread>
 
+#include "common/process/stop_signal.h"
 #include "proto/coordinator.grpc.pb.h"
+#include "proto/operation.grpc.pb.h"
 
 namespace slipstream {
 namespace {
@@ -70,6 +73,26 @@ TEST(ServerProcessTest, AnAggregatorHasNeitherCoordinatorNorPushLog) {
   EXPECT_TRUE(process.Finish().ok());
 }
 
+TEST(ServerProcessTest, DrainsAndEndsWhenAnOperatorAsks) {
+  ServerProcess process(OnFreePort());
+  ASSERT_TRUE(process.Listen().ok());
+  const StopSignal stop;
+  const std::string address = process.address();
+  std::thread operating([address] {
+    grpc::ClientContext context;
+    v1::DrainReply reply;
+    const auto stub =
+        v1::Operation::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+    EXPECT_TRUE(stub->Drain(&context, {}, &reply).ok());
+    EXPECT_FALSE(reply.has_checkpoint());
+  });
+
+  EXPECT_TRUE(process.Serve(stop).ok());
+  EXPECT_TRUE(process.Finish().ok());
+
+  operating.join();
+}
+
 TEST(ServerProcessTest, AnswersHealthChecks) {
   ServerProcess process(OnFreePort());
   ASSERT_TRUE(process.Listen().ok());
@@ -111,7 +134,8 @@ TEST(ServerProcessTest, NamesItsServicesToReflection) {
   call->Read(&reply, nullptr);
   ASSERT_TRUE(queue.Next(&tag, &ok) && ok);
 
-  for (const char* service : {"slipstream.v1.Coordinator", "slipstream.v1.Shard"}) {
+  for (const char* service :
+       {"slipstream.v1.Coordinator", "slipstream.v1.Operation", "slipstream.v1.Shard"}) {
     EXPECT_NE(Text(reply).find(service), std::string::npos) << service;
   }
   context.TryCancel();

@@ -74,14 +74,19 @@ struct Known {
   bool has_left = false;
 };
 
-void CheckView(const Scenario& scenario, const ViewMade& made,
+/// `last`: the view before; null if this is the first.
+void CheckView(const Scenario& scenario, const ViewMade& made, const View* last,
                const std::map<WorkerId, Known>& workers, Findings& findings) {
   // The coordinator checks leases every 20 ms.
   const absl::Duration lease_max = scenario.run.cluster.lease + absl::Milliseconds(21);
   for (const Member& member : made.view.members) {
     const auto found = workers.find(member.worker);
-    if (found == workers.end() || found->second.incarnation != member.incarnation ||
-        found->second.has_left || made.time - found->second.heard > lease_max) {
+    const bool is_known = found != workers.end() && found->second.incarnation == member.incarnation;
+    // The place of a worker that is gone may be kept for another.
+    const bool is_there =
+        is_known && (scenario.waits_for_lost() ||
+                     (!found->second.has_left && made.time - found->second.heard <= lease_max));
+    if (!is_there) {
       findings.Add("view {} has worker {}#{}, who is not there", Value(made.view.number),
                    Value(member.worker), Value(member.incarnation));
     }
@@ -92,6 +97,14 @@ void CheckView(const Scenario& scenario, const ViewMade& made,
       findings.Add("view {} lacks worker {}#{}, who is there", Value(made.view.number), Value(id),
                    Value(worker.incarnation));
     }
+    const Member* const before = last == nullptr ? nullptr : last->Find(id);
+    const bool is_lost = before != nullptr && before->incarnation == worker.incarnation &&
+                         !worker.has_left && made.view.Find(id) == nullptr;
+    // A place that was kept for another is given up later than its worker.
+    if (is_lost && !scenario.waits_for_lost() && made.time - worker.heard > lease_max) {
+      findings.Add("view {} lacks worker {}#{}, whose lease was over before",
+                   Value(made.view.number), Value(id), Value(worker.incarnation));
+    }
   }
 }
 
@@ -100,7 +113,7 @@ void RenewLeases(const Scenario& scenario, const CoordinatorReturned& returned, 
                  std::map<WorkerId, Known>& workers) {
   for (auto& [id, worker] : workers) {
     const Member* const member = last == nullptr ? nullptr : last->Find(id);
-    const bool is_live = last == nullptr
+    const bool is_live = last == nullptr || scenario.waits_for_lost()
                              ? returned.killed - worker.heard <= scenario.run.cluster.lease
                              : member != nullptr && member->incarnation == worker.incarnation;
     if (is_live) worker.heard = returned.time;
@@ -127,7 +140,8 @@ void CheckMembers(const Scenario& scenario, const History& history, Findings& fi
       const View* const last = views.empty() ? nullptr : &views.rbegin()->second;
       RenewLeases(scenario, *returned, last, workers);
     } else if (const auto* made = std::get_if<ViewMade>(&event)) {
-      CheckView(scenario, *made, workers, findings);
+      const View* const last = views.empty() ? nullptr : &views.rbegin()->second;
+      CheckView(scenario, *made, last, workers, findings);
       views[made->view.number] = made->view;
     } else if (const auto* taken = std::get_if<OrdersTaken>(&event)) {
       if (Value(taken->view.number) == 0) continue;

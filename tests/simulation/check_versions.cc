@@ -49,6 +49,16 @@ void OnReturned(const ShardReturned& event, Published& shard, Findings& findings
   shard.weights[{event.life, event.from.version}] = event.weights;
 }
 
+/// With a log, all versions that anybody has seen are there after the end of a process, and no
+/// others.
+void OnWentOn(const ShardWentOn& event, const Published& shard, Findings& findings) {
+  const auto found = shard.weights.find({event.life, event.version});
+  const bool is_newest = event.life == shard.life && event.version == shard.version;
+  if (is_newest && found != shard.weights.end() && SameBits(*found->second, *event.weights)) return;
+  findings.Add("shard {}: goes on from version {}, which is not version {} that it published",
+               Value(event.shard), Value(event.version), Value(shard.version.value_or(Version{})));
+}
+
 /// Checks that shards in step went on from one version in each life. In a run that goes on under
 /// another policy, a shard may return alone to a version from before.
 void CheckInStep(const Scenario& scenario, const History& history, Findings& findings) {
@@ -156,7 +166,8 @@ void CheckFinal(const Scenario& scenario, const FinalReported& final,
     const auto begin = final.weights.begin() + static_cast<std::ptrdiff_t>(offset);
     offset += last.size();
     const std::vector<float> part(begin, begin + static_cast<std::ptrdiff_t>(last.size()));
-    if (final.versions[i] == expected && SameBits(part, last)) continue;
+    // Shards in step that return to the final version itself begin another life with it.
+    if (final.versions[i].version == expected.version && SameBits(part, last)) continue;
     findings.Add("shard {}: version {} was measured as the final one, which is {}", i,
                  Value(final.versions[i].version), Value(expected.version));
   }
@@ -175,6 +186,8 @@ void CheckVersions(const Scenario& scenario, const History& history, const Evide
       OnPublished(*published, shards[Value(published->shard)], findings);
     } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
       OnReturned(*returned, shards[Value(returned->shard)], findings);
+    } else if (const auto* went_on = std::get_if<ShardWentOn>(&event)) {
+      OnWentOn(*went_on, shards[Value(went_on->shard)], findings);
     } else if (const auto* phase = std::get_if<OrdersTaken>(&event)) {
       shards[Value(phase->shard)].phase = phase->phase;
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {

@@ -157,7 +157,8 @@ class Stop {
         return is_reached_;
       case EndReason::kInterrupted:
       case EndReason::kWorker:
-        return false;  // Nobody in a simulation asks for the end.
+      case EndReason::kTooFewWorkers:
+        return false;  // Nobody in a simulation asks for the end, or needs more than one worker.
     }
     return false;
   }
@@ -190,18 +191,19 @@ void CheckStop(const Scenario& scenario, const History& history, Findings& findi
 namespace {
 
 /// Returns whether a worker may end by itself: the run is over, or the worker is no longer a
-/// member.
-bool IsExcused(const WorkerEnded& ended, const View& view, Phase phase) {
+/// member, or its place may be kept for another.
+bool IsExcused(const Scenario& scenario, const WorkerEnded& ended, const View& view, Phase phase) {
   if (ended.status.ok()) return true;
   if (absl::IsOutOfRange(ended.status)) return phase == Phase::kFinished;
   const Member* member = view.Find(ended.worker.worker);
   const bool is_member = member != nullptr && member->incarnation == ended.worker.incarnation;
-  return absl::IsFailedPrecondition(ended.status) && !is_member;
+  return absl::IsFailedPrecondition(ended.status) && (!is_member || scenario.waits_for_lost());
 }
 
 }  // namespace
 
-void CheckEnd(const History& history, const Evidence& evidence, Findings& findings) {
+void CheckEnd(const Scenario& scenario, const History& history, const Evidence& evidence,
+              Findings& findings) {
   if (!history.is_finished) findings.Add("the run does not come to its end: {}", history.stuck);
   for (const std::string& rule : history.broken_rules) findings.Add("{}", rule);
   View view;
@@ -210,7 +212,7 @@ void CheckEnd(const History& history, const Evidence& evidence, Findings& findin
     if (const auto* made = std::get_if<ViewMade>(&event)) view = made->view;
     if (const auto* made = std::get_if<PhaseMade>(&event)) phase = made->phase;
     const auto* ended = std::get_if<WorkerEnded>(&event);
-    if (ended == nullptr || IsExcused(*ended, view, phase)) continue;
+    if (ended == nullptr || IsExcused(scenario, *ended, view, phase)) continue;
     findings.Add("worker {}#{} gave up: {}", Value(ended->worker.worker),
                  Value(ended->worker.incarnation), ended->status.ToString());
   }
@@ -231,8 +233,9 @@ void CheckEnd(const History& history, const Evidence& evidence, Findings& findin
 std::vector<std::string> CheckAll(const Scenario& scenario, const History& history) {
   const Evidence evidence(history, scenario.shows_gradients());
   Findings findings;
-  CheckEnd(history, evidence, findings);
+  CheckEnd(scenario, history, evidence, findings);
   CheckVersions(scenario, history, evidence, findings);
+  CheckSynced(scenario, history, findings);
   CheckMembers(scenario, history, findings);
   CheckRounds(scenario, history, evidence, findings);
   CheckPace(scenario, history, findings);

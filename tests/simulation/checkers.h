@@ -16,6 +16,10 @@ namespace slipstream {
 /// Checks that every acknowledged push is in the weights once, and nothing else is.
 void CheckPushes(const Evidence& evidence, Findings& findings);
 
+/// Checks, where shards keep logs, that no worker reads an answer before the log has the push, that
+/// an answer is the one that the shard stands by, and that no shard goes back to a checkpoint.
+void CheckSynced(const Scenario& scenario, const History& history, Findings& findings);
+
 /// Checks that staleness, vector clocks and histogram are those of the gradients in the weights,
 /// and that each gradient has the factor that its staleness and its round give it.
 void CheckStaleness(const Scenario& scenario, const History& history, const Evidence& evidence,
@@ -44,9 +48,10 @@ void CheckNumbers(const Scenario& scenario, const History& history, const Eviden
 void CheckCodec(const Scenario& scenario, const History& history, const Evidence& evidence,
                 Findings& findings);
 
-/// Checks that a version is one set of numbers, and that nobody sees it before it is published.
-/// Where gradients are added in place, who reads a version gets all of its gradients, and may get
-/// some of later ones; in the end each that was acknowledged is there once.
+/// Checks that a version is one set of numbers, that nobody sees it before it is published, and
+/// that a shard that went on from its log has all that it published. Where gradients are added in
+/// place, who reads a version gets all of its gradients, and may get some of later ones; in the end
+/// each that was acknowledged is there once.
 void CheckVersions(const Scenario& scenario, const History& history, const Evidence& evidence,
                    Findings& findings);
 
@@ -62,7 +67,8 @@ void CheckStop(const Scenario& scenario, const History& history, Findings& findi
 void CheckMembers(const Scenario& scenario, const History& history, Findings& findings);
 
 /// Checks that the run ends, that workers end for a reason, and that nothing is left behind.
-void CheckEnd(const History& history, const Evidence& evidence, Findings& findings);
+void CheckEnd(const Scenario& scenario, const History& history, const Evidence& evidence,
+              Findings& findings);
 
 /// Runs all checks. Those that only hold for a run that came to its end are left out for other
 /// runs.

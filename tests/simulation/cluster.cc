@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
+
+#include "common/base/check.h"
 
 namespace slipstream {
 namespace {
@@ -15,6 +18,9 @@ constexpr uint64_t kNetworkStreams = 100;  // The first of the seed's streams, o
 /// Once faults have stopped, a run ends within this time, or it never will.
 constexpr absl::Duration kProgress = absl::Minutes(3);
 constexpr uint64_t kEventsMax = 3'000'000;
+
+/// The capacity of a disk that is never full.
+constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -57,6 +63,7 @@ SimCluster::SimCluster(const Scenario& scenario, const Options& options)
   for (const AggregatorFault& fault : scenario.faults.aggregators) {
     queue_.After(fault.at, [this, fault] { Befall(fault); });
   }
+  queue_.After(scenario.faults.end, [this] { EndDiskFaults(); });
   // Begin only when all workers have been started once.
   queue_.After(std::max(scenario.faults.end, absl::Seconds(1)), [this] { KeepAlive(); });
 }
@@ -119,7 +126,7 @@ void SimCluster::OnSent(const StreamPtr& stream) {
 void SimCluster::StartShard(ShardId shard) {
   shards_.push_back(std::make_unique<SimShard>(shard, shards_.size(), scenario_, restores_,
                                                disks_[Value(shard)], queue_, network_, history_,
-                                               trace_));
+                                               trace_, [this, shard] { OnServerFailed(shard); }));
 }
 
 SimShard* SimCluster::FindShard(ShardId shard) const {
@@ -129,38 +136,109 @@ SimShard* SimCluster::FindShard(ShardId shard) const {
   return nullptr;
 }
 
+bool SimCluster::HasSaved(ShardId shard, const SavedVersion& saved) const {
+  const SimShard* const process = FindShard(shard);
+  if (process != nullptr) return process->HasSaved(saved);
+  return std::ranges::count(disks_[Value(shard)].saved, saved) > 0;
+}
+
 bool SimCluster::CanLose(const SimShard& shard) const {
   // A simulated worker does not wait for another one that is granted initialisation in its place.
   if (coordinator_.phase_kept() < Phase::kTraining) return false;
+  // With logs, training does not begin before all shards have a checkpoint.
+  if (scenario_.run.durability.keeps_log()) return true;
   // Where shards are in step, all go on from one version.
   const bool is_in_step = scenario_.HasRounds(coordinator_.core().stage());
-  for (const SavedVersion& saved : disks_[Value(shard.id())].saved()) {
-    const bool have_all = std::ranges::all_of(
-        disks_, [&saved](const SimCheckpoints& disk) { return disk.Find(saved) != nullptr; });
+  for (const SavedVersion& saved : shard.saved()) {
+    bool have_all = true;
+    for (uint32_t other = 0; other < scenario_.shards; ++other) {
+      have_all = have_all && HasSaved(ShardId{other}, saved);
+    }
     if (have_all || !is_in_step) return true;
   }
   return false;
 }
 
+std::vector<SimShard*> SimCluster::HitBy(const ServerFault& fault) const {
+  std::vector<SimShard*> hit;
+  for (uint32_t shard = 0; shard < scenario_.shards; ++shard) {
+    if (shard != fault.shard && !fault.hits_all) continue;
+    if (SimShard* const process = FindShard(ShardId{shard})) hit.push_back(process);
+  }
+  return hit;
+}
+
+bool SimCluster::HasCome(const ServerFault& fault) const {
+  const SimShard& first = *FindShard(ShardId{fault.shard});
+  const bool coordinator_writes = fault.moment == ServerFault::Moment::kWriting &&
+                                  fault.shard == 0 && coordinator_.is_writing();
+  if (!first.IsAt(fault.moment) && !coordinator_writes) return false;
+  // A disk that fails while a process begins to use it would be replaced.
+  const bool records = fault.kind == ServerFault::Kind::kDiskCall;
+  return std::ranges::all_of(HitBy(fault), [this, records](const SimShard* each) {
+    return CanLose(*each) && (!records || each->is_recording());
+  });
+}
+
 void SimCluster::Befall(const ServerFault& fault) {
   // The time until another look whether the moment for the fault has come.
   constexpr absl::Duration kLook = absl::Microseconds(500);
-  SimShard* const shard = FindShard(ShardId{fault.shard});
   const bool is_over = coordinator_.core().phase() >= Phase::kFinished;
-  if (shard == nullptr || is_over || !network_.IsFaulty()) return;
-  const bool has_coordinator = fault.shard == 0;
-  const bool is_writing = shard->is_writing() || (has_coordinator && coordinator_.is_writing());
-  const bool is_moment = fault.moment == ServerFault::Moment::kAny || is_writing;
-  if (!is_moment || !CanLose(*shard)) {
+  if (FindShard(ShardId{fault.shard}) == nullptr || is_over || !network_.IsFaulty()) return;
+  if (!HasCome(fault)) {
     queue_.After(kLook, [this, fault] { Befall(fault); });
     return;
   }
-  shard->Kill();
+  for (SimShard* const shard : HitBy(fault)) {
+    SimulatedDisk& disk = disks_[Value(shard->id())].files;
+    switch (fault.kind) {
+      case ServerFault::Kind::kDiskCall:
+        disk.FailCall(fault.calls + 1);
+        break;
+      case ServerFault::Kind::kDiskFull:
+        disk.SetCapacity(disk.BytesUsed());
+        queue_.After(fault.lasting, [&disk] { disk.SetCapacity(kUnbounded); });
+        break;
+      case ServerFault::Kind::kKill:
+      case ServerFault::Kind::kPowerCut:
+        EndServer(*shard, fault);
+        break;
+    }
+  }
+}
+
+void SimCluster::EndServer(SimShard& shard, const ServerFault& fault) {
+  shard.Kill({.takes_machine = fault.kind == ServerFault::Kind::kPowerCut,
+              .seed = fault.seed,
+              .calls_left = fault.calls,
+              .damages = fault.damages});
+  const bool has_coordinator = shard.id() == ShardId{0};
   if (has_coordinator) coordinator_.Kill();
-  queue_.After(fault.lasting, [this, fault, has_coordinator] {
+  ServerFault again = fault;
+  again.shard = Value(shard.id());
+  again.hits_all = false;
+  again.damages = false;
+  again.moment = ServerFault::Moment::kRedoing;
+  queue_.After(fault.lasting, [this, again, has_coordinator]() mutable {
     if (has_coordinator) coordinator_.Return();
-    StartShard(ShardId{fault.shard});
+    StartShard(ShardId{again.shard});
+    if (again.redos == 0) return;
+    --again.redos;
+    Befall(again);
   });
+}
+
+void SimCluster::OnServerFailed(ShardId shard) {
+  SimShard* const process = FindShard(shard);
+  PS_CHECK(process != nullptr);
+  EndServer(*process, {.lasting = chance_.Time(absl::Milliseconds(1), absl::Seconds(2))});
+}
+
+void SimCluster::EndDiskFaults() {
+  for (SimDisk& disk : disks_) {
+    disk.files.EndFailures();
+    disk.files.SetCapacity(kUnbounded);
+  }
 }
 
 // Aggregator processes.
@@ -248,6 +326,10 @@ void SimCluster::KeepAlive() {
     if (FindLive(WorkerId{id}) != nullptr) continue;
     StartWorker(WorkerId{id});
     --missing;
+  }
+  // Others are waited for in the places of lost ones.
+  for (const WorkerId id : coordinator_.core().membership().EmptyPlaces()) {
+    if (FindLive(id) == nullptr) StartWorker(id);
   }
   queue_.After(absl::Seconds(5), [this] { KeepAlive(); });
 }

@@ -14,8 +14,8 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/sim_aggregator.h"
-#include "tests/simulation/sim_checkpoints.h"
 #include "tests/simulation/sim_coordinator.h"
+#include "tests/simulation/sim_disk.h"
 #include "tests/simulation/sim_reader.h"
 #include "tests/simulation/sim_shard.h"
 #include "tests/simulation/sim_worker.h"
@@ -60,8 +60,26 @@ class SimCluster final : private ShardEnds {
   SimShard* FindShard(ShardId shard) const;
   void Befall(const ServerFault& fault);
 
-  /// Returns whether the run can go on if the shard's server is killed now: the model has no
-  /// weights there yet, or checkpoints have them.
+  /// Returns whether the moment for the fault has come: the processes that it hits run, do what it
+  /// waits for, and can be lost.
+  bool HasCome(const ServerFault& fault) const;
+
+  /// Returns the server processes that the fault hits.
+  std::vector<SimShard*> HitBy(const ServerFault& fault) const;
+
+  /// Ends the process of a server. Another one comes after a while, and is killed in turn as often
+  /// as the fault says.
+  void EndServer(SimShard& shard, const ServerFault& fault);
+
+  /// The process of a server cannot go on.
+  void OnServerFailed(ShardId shard);
+  void EndDiskFaults();
+
+  /// Returns whether the disk has this checkpoint of the shard.
+  bool HasSaved(ShardId shard, const SavedVersion& saved) const;
+
+  /// Returns whether the run can go on if the shard's server is killed now: checkpoints have its
+  /// weights.
   bool CanLose(const SimShard& shard) const;
 
   void StartAggregator(uint32_t group, ShardId shard);
@@ -89,7 +107,7 @@ class SimCluster final : private ShardEnds {
   Gradients gradients_;
   SimCoordinator coordinator_;
   const bool restores_;
-  std::vector<SimCheckpoints> disks_;                        // By shard.
+  std::vector<SimDisk> disks_;                               // By shard.
   std::vector<std::unique_ptr<SimShard>> shards_;            // All processes ever started.
   std::vector<std::unique_ptr<SimAggregator>> aggregators_;  // All processes ever started.
   std::vector<std::unique_ptr<SimReader>> readers_;

@@ -147,7 +147,8 @@ struct SaveBegun {
   SavedVersion saved;
 };
 
-/// The process of a shard's server was killed.
+/// The process of a shard's server was killed, and what it did not save is lost. With a log,
+/// nothing is lost that an observer has seen.
 struct ServerKilled {
   ShardId shard{};
 };
@@ -157,6 +158,15 @@ struct ShardReturned {
   ShardId shard{};
   Life life{};
   SavedVersion from;
+  Values weights;
+};
+
+/// A shard's server has come back, and the shard goes on in the same life from where its log ends.
+/// These weights are those of its newest published version.
+struct ShardWentOn {
+  ShardId shard{};
+  Life life{};
+  Version version{};
   Values weights;
 };
 
@@ -218,9 +228,9 @@ struct FinalReported {
 
 using Event = std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered,
                            VersionPublished, WeightsAsked, WeightsServed, WeightsReceived,
-                           BatchBegun, SaveBegun, ServerKilled, ShardReturned, CoordinatorReturned,
-                           OrdersTaken, WorkerHeard, ViewMade, PhaseMade, WorkEnded, AccuracyTaken,
-                           WorkerEnded, FinalReported>;
+                           BatchBegun, SaveBegun, ServerKilled, ShardReturned, ShardWentOn,
+                           CoordinatorReturned, OrdersTaken, WorkerHeard, ViewMade, PhaseMade,
+                           WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
 
 /// A shard's own figures at the end.
 struct ShardEnd {

@@ -1,8 +1,9 @@
 """The planted bugs: mistakes that a parameter server was or could be built with. The simulator has to
 find each, or its silence would mean nothing.
 
-A bug is a source of production with some of its text replaced. The program simulate_BUG has that source
-in place of the library's own: whose functions a program defines itself, the linker does not look for.
+A bug is a source of production, or of a shell that plays production's part, with some of its text
+replaced. The program simulate_BUG has that source in place of the library's own: whose functions a
+program defines itself, the linker does not look for.
 """
 
 load("//tests/support:python_test.bzl", "python_test")
@@ -149,13 +150,93 @@ PLANTED_BUGS = {
     )]),
     # Where shards are in step, only the one whose server was killed goes back.
     "one_shard_returns_in_step": ("//server/core:coordinator_lives.cc", [(
-        "if (works_in_rounds()) {",
-        "if (works_in_rounds() && servers_.servers().empty()) {",
+        "if (returns_together()) {",
+        "if (returns_together() && servers_.servers().empty()) {",
     )]),
     # A unit of work is handed out before the journal has it.
     "coordinator_forgets_units": ("//server/core:coordinator.cc", [(
         "if (unit.has_value()) ++journal_changes_;",
         "",
+    )]),
+    # The coordinator answers before its journal has what the answer follows from.
+    "answers_before_journal": ("//tests/simulation:sim_coordinator.cc", [(
+        "journal_.Leave(tell,",
+        "tell(); journal_.Leave([] {},",
+    )]),
+    # A coordinator that comes back takes the time while it was away for silence of its workers.
+    "leases_not_begun_anew": ("//server/core:coordinator_journal.cc", [(
+        "membership_.BeginLeases(now);",
+        "",
+    )]),
+    # A lease lasts two looks at the leases longer than it should.
+    "lease_ends_late": ("//server/core:coordinator_membership.cc", [(
+        "now - worker.last_heard <= lease_)",
+        "now - worker.last_heard <= lease_ + absl::Milliseconds(40))",
+    )]),
+    # A push is answered before the log has it.
+    "push_answered_before_sync": ("//tests/simulation:sim_shard.cc", [(
+        "Leave([this, stream = call.stream,",
+        "([&](const auto& run) { is_pull ? Leave(run) : run(); })([this, stream = call.stream,",
+    )]),
+    # Weights are given before the log has the pushes that are in them.
+    "pull_answered_before_sync": ("//tests/simulation:sim_shard.cc", [(
+        "Leave([this, stream = call.stream,",
+        "([&](const auto& run) { is_pull ? run() : Leave(run); })([this, stream = call.stream,",
+    )]),
+    # Training begins before the initial weights are on the disk.
+    "initialized_without_checkpoint": ("//tests/simulation:sim_shard_durability.cc", [(
+        "return saves_.HasSavedInitial(machine().state().initialized_grant);",
+        "return true;",
+    )]),
+    # A checkpoint lacks the sequences of the pushes that are in it, and the answers to them.
+    "sequences_missing_from_checkpoint": ("//server/service:shard_save.cc", [(
+        "EncodeShardState(save.state)",
+        "EncodeShardState([&save] {" +
+        "  ShardState bare = save.state;" +
+        "  bare.members.BeginLife({});" +
+        "  return bare;" +
+        "}())",
+    )]),
+    # A checkpoint names the segment of the log behind its own.
+    "log_number_too_high": ("//server/service:shard.cc", [(
+        "save->log = recorder_->BeginSegment();",
+        "save->log = recorder_->BeginSegment() + 1;",
+    )]),
+    # A checkpoint names the segment of the log before its own, whose events are part of it already.
+    "log_number_too_low": ("//server/service:shard.cc", [(
+        "save->log = recorder_->BeginSegment();",
+        "save->log = std::max<uint64_t>(recorder_->BeginSegment(), 2) - 1;",
+    )]),
+    # The pushes that were on their way when the process ended count for ever.
+    "calls_survive_their_process": ("//server/core:shard_return.cc", [(
+        "state.members.EndCalls();",
+        "",
+    )]),
+    # Now and then an event of the log is redone twice.
+    "event_redone_twice": ("//server/service:shard_recovery.cc", [(
+        "done = shard.Redo((*event)->event,",
+        "if (redone.events % 32 == 31) (void)shard.Redo((*event)->event, (*event)->payload);" +
+        "done = shard.Redo((*event)->event,",
+    )]),
+    # A segment of the log may lose its name.
+    "segment_without_name": ("//server/storage:log_segment.cc", [(
+        "if (written.ok()) written = disk.SyncDirectory(directory);",
+        "",
+    )]),
+    # The log says that a batch is on the disk when it is not.
+    "batch_not_synced": ("//server/storage:log_segment.cc", [(
+        "if (absl::Status synced = file_->Sync(); !synced.ok()) return synced;",
+        "",
+    )]),
+    # A process goes on behind what a crash has torn.
+    "torn_tail_not_cut": ("//server/storage:log_reader.cc", [(
+        "const absl::Status cut = disk_->Truncate(SegmentPath(directory_, last_), end_.whole_bytes);",
+        "const absl::Status cut;",
+    )]),
+    # A segment of the log is removed that the oldest checkpoint needs.
+    "segment_pruned_too_early": ("//server/storage:checkpoint_store.cc", [(
+        "RemoveSegmentsBefore(disk_, directory_, *first)",
+        "RemoveSegmentsBefore(disk_, directory_, *first + 1)",
     )]),
     # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
     "state_left_behind_by_a_draft": ("//server/service:training_state.cc", [(
@@ -198,6 +279,7 @@ def planted_bugs(name):
                 "//common/protocol",
                 "//server/core",
                 "//server/service",
+                "//server/storage",
                 "//worker/client",
                 "//worker/core",
             ],

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/simulation/chance.h"
+#include "tests/simulation/scenario_losses.h"
 #include "tests/simulation/scenario_restarts.h"
 
 namespace slipstream {
@@ -286,8 +287,7 @@ void DrawFaults(Chance& chance, Scenario& scenario) {
   faults.failure_max = absl::Milliseconds(chance.Happens(500) ? 60 : 1500);
   faults.cancel_max = absl::Milliseconds(chance.Happens(500) ? 60 : 3000);
   if (chance.Happens(500)) {
-    const uint32_t count = chance.Between(1, 4);
-    for (uint32_t i = 0; i < count; ++i) {
+    for (uint32_t left = chance.Between(1, 4); left > 0; --left) {
       faults.workers.push_back(DrawWorkerFault(chance, scenario));
     }
   }
@@ -486,6 +486,7 @@ Scenario DrawScenario(uint64_t seed) {
   LetRoundsClose(scenario.run);
   DrawChanges(scenario);
   DrawTree(scenario);
+  DrawWorkerLoss(scenario);
   DrawRestarts(scenario);
   return scenario;
 }

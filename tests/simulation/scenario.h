@@ -42,19 +42,47 @@ struct AggregatorFault {
 
 /// The end of a server's process, that of shard 0 with the coordinator in it. Another process comes
 /// in its place. While no checkpoint is complete, the end of a server would be that of the run, so
-/// the fault comes later then.
+/// the fault comes later then. Where shards keep logs, the fault may also be one of the disk.
 struct ServerFault {
-  enum class Moment {
-    kAny,      // At `at`.
-    kWriting,  // At the next moment after `at` at which the process writes to its disk, if one
-               // comes.
+  enum class Kind {
+    kKill,      // The process ends.
+    kPowerCut,  // Its machine stops, and forgets what was not synced.
+    kDiskCall,  // One of the next calls of its disk fails. If that is the log's, the process ends.
+    kDiskFull,  // Its disk is full for `lasting`.
   };
+  enum class Moment {
+    kAny,  // At `at`.
+
+    // The next moment after `at` at which the process does this, if one comes:
+    kWriting,     // It writes to its disk.
+    kLogging,     // It writes a batch of its log.
+    kSaving,      // It makes a checkpoint.
+    kNewSegment,  // It has begun a segment of its log of which nothing is on the disk.
+    kRedoing,     // It redoes the log of an earlier process.
+  };
+  Kind kind = Kind::kKill;
   uint32_t shard = 0;
+
+  /// Whether the fault comes over all servers at once.
+  bool hits_all = false;
   absl::Duration at;
   Moment moment = Moment::kAny;
 
   /// How long after it another process comes.
   absl::Duration lasting;
+
+  /// kDiskCall: how many calls of the disk come before the one that fails. If the process ends: how
+  /// many it still makes of those that it was about to make.
+  uint32_t calls = 0;
+
+  /// Draws what a power cut leaves of what was not synced.
+  uint32_t seed = 0;
+
+  /// Whether the newest checkpoint is damaged, if there is an older one.
+  bool damages = false;
+
+  /// How many of the processes that come after are killed while they redo the log.
+  uint32_t redos = 0;
 };
 
 struct Faults {
@@ -113,10 +141,12 @@ struct Scenario {
   /// The longest time of one update, during which its version is decided but not published.
   absl::Duration update_time_max;
 
-  /// With durability: the longest time until a checkpoint is on the disk, and until the
-  /// coordinator's state is.
+  /// With durability: the longest time until a checkpoint is on the disk, until the coordinator's
+  /// state is, until a batch of a log is, and until a log is redone.
   absl::Duration save_time_max;
   absl::Duration journal_time_max;
+  absl::Duration log_time_max;
+  absl::Duration redo_time_max;
 
   /// Whether the first steps of a push may give no finite values, so that fragments leave later.
   bool has_nonfinite_steps = false;
@@ -143,6 +173,12 @@ struct Scenario {
   absl::Duration ComputeTimeOf(WorkerId worker) const;
   const StalenessGuardSpec& guard() const { return run.consistency.max_staleness; }
   bool blocks() const { return guard().action == StalenessGuardSpec::Action::kBlock; }
+
+  /// Returns whether the run may wait for other workers in the places of lost ones.
+  bool waits_for_lost() const {
+    return run.cluster.on_worker_loss == ClusterSpec::OnWorkerLoss::kWait;
+  }
+
   /// Returns whether the run may end at a point that cannot be known beforehand.
   bool may_end_early() const {
     return run.training.max_seconds > 0 || run.training.target_accuracy > 0;

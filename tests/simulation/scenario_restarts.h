@@ -5,8 +5,8 @@
 
 namespace slipstream {
 
-/// Draws whether shards save checkpoints, and which servers are killed and come back. REQUIRES: all
-/// else has been drawn.
+/// Draws whether shards save checkpoints and keep logs, which servers are killed and come back, and
+/// what happens to their disks. REQUIRES: all else has been drawn.
 void DrawRestarts(Scenario& scenario);
 
 }  // namespace slipstream

@@ -17,20 +17,39 @@ std::string Describe(const WorkerFault& fault) {
                      absl::ToInt64Milliseconds(fault.lasting), fault.returns ? ", returns" : "");
 }
 
+std::string Describe(const ServerFault& fault) {
+  constexpr std::string_view kNames[] = {"kill", "power cut", "disk call fails", "disk full"};
+  constexpr std::string_view kMoments[] = {"",
+                                           " while it writes",
+                                           " while it logs",
+                                           " while it saves",
+                                           " with a new segment",
+                                           " while it redoes"};
+  const std::string who =
+      fault.hits_all ? std::string("all servers") : fmt::format("server {}", fault.shard);
+  std::string text = fmt::format(
+      " {}({} at {} ms{}, {} ms, {} calls", kNames[static_cast<size_t>(fault.kind)], who,
+      absl::ToInt64Milliseconds(fault.at), kMoments[static_cast<size_t>(fault.moment)],
+      absl::ToInt64Milliseconds(fault.lasting), fault.calls);
+  if (fault.damages) text += ", damages a checkpoint";
+  if (fault.redos > 0) text += fmt::format(", and {} times while it redoes", fault.redos);
+  return text + ")";
+}
+
 std::string DescribeRestarts(const Scenario& scenario) {
   const DurabilitySpec& durability = scenario.run.durability;
   std::string text;
-  for (const ServerFault& fault : scenario.faults.servers) {
-    const bool is_writing = fault.moment == ServerFault::Moment::kWriting;
-    text += fmt::format(" kill(server {} at {} ms{}, {} ms)", fault.shard,
-                        absl::ToInt64Milliseconds(fault.at), is_writing ? " while it writes" : "",
-                        absl::ToInt64Milliseconds(fault.lasting));
-  }
+  for (const ServerFault& fault : scenario.faults.servers) text += Describe(fault);
   if (durability.saves()) {
     text += fmt::format(" checkpoints every {} ms in {} ms, journal in {} us",
                         absl::ToInt64Milliseconds(durability.interval),
                         absl::ToInt64Milliseconds(scenario.save_time_max),
                         absl::ToInt64Microseconds(scenario.journal_time_max));
+  }
+  if (durability.keeps_log()) {
+    text += fmt::format(" synced in {} us, redone in {} ms",
+                        absl::ToInt64Microseconds(scenario.log_time_max),
+                        absl::ToInt64Milliseconds(scenario.redo_time_max));
   }
   return text;
 }
@@ -74,6 +93,7 @@ std::string Describe(const Scenario& scenario) {
   }
   text += DescribeRestarts(scenario);
   if (run.cluster.tree.fanout > 0) text += fmt::format(" fanout={}", run.cluster.tree.fanout);
+  if (scenario.waits_for_lost()) text += " waits for the lost";
   if (run.training.pipeline_depth > 1) text += " pipeline_depth=2";
   if (run.worker.has_free_lanes()) text += " free lanes";
   if (run.consistency.parameters["c"] > 0) {

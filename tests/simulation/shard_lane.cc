@@ -160,7 +160,8 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
   const absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(message);
   PS_CHECK(chunk.ok() && chunk->push.has_value() != answer_.push.has_value());
   if (chunk->push.has_value()) answer_.push = chunk->push;
-  if (answer_.push->outcome == PushOutcome::kRetryLater) {
+  const PushOutcome outcome = answer_.push->outcome;
+  if (outcome == PushOutcome::kRetryLater || outcome == PushOutcome::kUnknownMember) {
     return TryLater(absl::Milliseconds(std::max(1u, answer_.push->retry_after_ms)));
   }
   if (is_to_aggregator_) {

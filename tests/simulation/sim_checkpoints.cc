@@ -1,66 +1,105 @@
 #include "tests/simulation/sim_checkpoints.h"
 
 #include <utility>
+#include <vector>
 
-#include "server/core/shard_return.h"
+#include "common/base/check.h"
+#include "common/layout/tensor_parts.h"
+#include "server/service/checkpoint_writer.h"
 
 namespace slipstream {
+namespace {
 
-void SimCheckpoints::Add(SimCheckpoint checkpoint, uint32_t keep,
-                         const std::optional<SavedVersion>& safe) {
-  const SavedVersion saved = checkpoint.saved;
-  all_.insert_or_assign(saved, std::move(checkpoint));
-  while (all_.size() > keep && (!safe.has_value() || all_.begin()->first < *safe)) {
-    all_.erase(all_.begin());
+// The same value as in CheckpointWriter.
+constexpr absl::Duration kPauseAfterFailure = absl::Seconds(5);
+
+}  // namespace
+
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
+                                                const ModelOrders& model, Shard& shard) {
+  const absl::StatusOr<std::string> bytes = store.LoadState(which);
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
+  if (!save.ok()) return save.status();
+  ArrayBuffers arrays = shard.NewArrays(model);
+  std::vector<LoadedArray> loaded;
+  for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
+  for (auto& [version, weights] : save->bases) {
+    const std::shared_ptr<FloatBuffer> base = shard.training_state()->NewWeights();
+    loaded.push_back({NameOfBase(version), base->values()});
+    weights = base;
   }
-}
-
-void SimCheckpoints::RemoveAfter(const SavedVersion& from) {
-  all_.erase(all_.upper_bound(from), all_.end());
-}
-
-std::vector<SavedVersion> SimCheckpoints::saved() const {
-  std::vector<SavedVersion> saved;
-  for (const auto& [which, checkpoint] : all_) saved.push_back(which);
-  return saved;
-}
-
-const SimCheckpoint* SimCheckpoints::Find(const SavedVersion& which) const {
-  const auto found = all_.find(which);
-  return found == all_.end() ? nullptr : &found->second;
+  if (absl::Status read = store.LoadArrays(which, loaded); !read.ok()) return read;
+  return LoadedCheckpoint{*std::move(save), std::move(arrays)};
 }
 
 SimSaves::SimSaves(const Options& options, const std::shared_ptr<Process>& process,
-                   EventQueue& queue, SimCheckpoints& disk)
-    : options_(options),
-      process_(process),
-      queue_(queue),
-      disk_(disk),
-      chance_(options.seed, options.stream) {}
+                   EventQueue& queue)
+    : options_(options), process_(process), queue_(queue), chance_(options.seed, options.stream) {}
 
-void SimSaves::Begin(const ShardSave& save) {
-  waiting_.push_back(
-      {.saved = save.version(), .state = EncodeShardState(save.state), .values = save.values});
+void SimSaves::SetModel(const ModelOrders& model) {
+  range_ = model.shard_map.range(options_.shard);
+  tensors_ = PartOf(model.layout, range_);
+}
+
+void SimSaves::Begin(std::shared_ptr<const ShardSave> save) {
+  next_ = std::move(save);
   WriteNext();
 }
 
 void SimSaves::WriteNext() {
-  if (is_writing_ || waiting_.empty()) return;
+  if (is_writing_ || next_ == nullptr) return;
   is_writing_ = true;
+  current_ = std::exchange(next_, nullptr);
   const absl::Duration time = chance_.Time(absl::Microseconds(10), options_.time_max);
   queue_.After(time, [this, write = ++writes_] {
+    if (!process_->is_dead && write == writes_) OnTime();
+  });
+}
+
+void SimSaves::OnTime() {
+  is_writing_ = false;
+  const absl::Status written = Write();
+  has_failed_ = !written.ok();
+  if (written.ok()) {
+    saved_grant_ = current_->state.initialized_grant;
+    current_ = nullptr;
+    // What cannot be removed now is removed after the next checkpoint.
+    (void)store_->Prune(options_.keep, safe_);
+    return WriteNext();
+  }
+  queue_.After(kPauseAfterFailure, [this, failed = current_, write = writes_] {
     if (process_->is_dead || write != writes_) return;
-    is_writing_ = false;
-    disk_.Add(std::move(waiting_.front()), options_.keep, safe_);
-    waiting_.pop_front();
+    if (next_ == nullptr) next_ = failed;
     WriteNext();
   });
+  WriteNext();
+}
+
+absl::Status SimSaves::Write() {
+  PS_CHECK(store_ != nullptr && tensors_.has_value());
+  const ShardSave& save = *current_;
+  const CheckpointFacts facts = {.run = save.state.plan->run,
+                                 .shard = options_.shard,
+                                 .range = range_,
+                                 .saved = save.version(),
+                                 .log = save.log};
+  std::vector<CheckpointArray> arrays;
+  for (const auto& [name, values] : save.values.arrays) arrays.push_back({name, values->values()});
+  for (const auto& [version, values] : save.bases) {
+    arrays.push_back({NameOfBase(version), values->values()});
+  }
+  return store_->Save(facts, *tensors_, EncodeSave(save), arrays);
 }
 
 void SimSaves::GiveUp() {
   ++writes_;
   is_writing_ = false;
-  waiting_.clear();
+  next_ = nullptr;
+}
+
+void SimSaves::End() {
+  if (is_writing_ && Write().ok()) (void)store_->Prune(options_.keep, safe_);
 }
 
 }  // namespace slipstream

@@ -2,66 +2,60 @@
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_CHECKPOINTS_H_
 
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "common/layout/shard_map.h"
+#include "common/layout/tensor_layout.h"
+#include "server/core/coordinator_orders.h"
 #include "server/core/saved_version.h"
+#include "server/service/shard.h"
 #include "server/service/shard_save.h"
+#include "server/storage/checkpoint_store.h"
 #include "tests/simulation/chance.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 
 namespace slipstream {
 
-struct SimCheckpoint {
-  SavedVersion saved;
-  std::string state;  // As EncodeShardState makes it.
-  SavedValues values;
+/// A checkpoint that was read: the state, and buffers of the shard with its arrays.
+struct LoadedCheckpoint {
+  ShardSave save;
+  ArrayBuffers arrays;
 };
 
-/// The disk of one shard's server. It outlives the server's processes. It plays the part of
-/// CheckpointStore.
-///
-/// Not thread-safe: one owner.
-class SimCheckpoints {
- public:
-  /// Keeps the newest `keep`, and `safe` with all that are newer.
-  void Add(SimCheckpoint checkpoint, uint32_t keep, const std::optional<SavedVersion>& safe);
-  void RemoveAfter(const SavedVersion& from);
+/// Reads a checkpoint into buffers of the shard, as production's CheckpointWriter does. Fails as
+/// CheckpointStore::LoadState does.
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
+                                                const ModelOrders& model, Shard& shard);
 
-  /// Oldest first.
-  std::vector<SavedVersion> saved() const;
-
-  /// Returns null if there is no such checkpoint.
-  const SimCheckpoint* Find(const SavedVersion& which) const;
-
- private:
-  std::map<SavedVersion, SimCheckpoint> all_;
-};
-
-/// The checkpoints that one server process makes, one after another. Each takes a random time, and
-/// is lost if the process is killed meanwhile.
+/// The checkpoints that one server process makes, one after another: CheckpointWriter in virtual
+/// time. Each takes a random time. Of several that wait, only the newest is written, and one that
+/// could not be written is tried again.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
 class SimSaves {
  public:
   struct Options {
+    ShardId shard{};
     absl::Duration time_max;
     uint32_t keep = 0;
     uint64_t seed = 0;
     uint64_t stream = 0;
   };
-  SimSaves(const Options& options, const std::shared_ptr<Process>& process, EventQueue& queue,
-           SimCheckpoints& disk);
+  SimSaves(const Options& options, const std::shared_ptr<Process>& process, EventQueue& queue);
 
-  void Begin(const ShardSave& save);
+  /// Names the place for checkpoints and the model. Both have to be known before the first one.
+  /// `store` must outlive the process.
+  void SetStore(CheckpointStore& store) { store_ = &store; }
+  void SetModel(const ModelOrders& model);
+
+  void Begin(std::shared_ptr<const ShardSave> save);
 
   /// As SaveOrder::safe.
   void SetSafe(const std::optional<SavedVersion>& safe) { safe_ = safe; }
@@ -69,21 +63,38 @@ class SimSaves {
   /// Gives up all checkpoints that are not complete.
   void GiveUp();
 
+  /// The process has ended, and its disk makes the last calls: tries to write the checkpoint under
+  /// way.
+  void End();
+
   bool is_writing() const { return is_writing_; }
+
+  /// Whether the last try to write one has failed.
+  bool has_failed() const { return has_failed_; }
+
+  /// Returns whether the initial weights of this grant were saved by this process.
+  bool HasSavedInitial(uint64_t grant) const { return saved_grant_ == grant; }
 
  private:
   void WriteNext();
+  void OnTime();
+  absl::Status Write();
 
   // Constant after construction.
   const Options options_;
   const std::shared_ptr<Process> process_;
 
   EventQueue& queue_;
-  SimCheckpoints& disk_;
   Chance chance_;
+  CheckpointStore* store_ = nullptr;
+  std::optional<TensorLayout> tensors_;
+  ParameterRange range_;
   std::optional<SavedVersion> safe_;
-  std::deque<SimCheckpoint> waiting_;  // The first is being written if is_writing_.
+  std::shared_ptr<const ShardSave> next_;
+  std::shared_ptr<const ShardSave> current_;  // The one being written; null if none is.
   bool is_writing_ = false;
+  bool has_failed_ = false;
+  std::optional<uint64_t> saved_grant_;
   uint64_t writes_ = 0;  // Counts the writes begun or given up, so that one given up has no effect.
 };
 

@@ -70,6 +70,11 @@ void SimCoordinator::Return() {
   view_noted_ = coordinator_->orders().view.number;
   end_is_noted_ = coordinator_->WorkEnds();
   phase_noted_ = coordinator_->phase();
+  // The journal may lack the newest pushes, whose next report renews leases again then.
+  clocks_.clear();
+  for (const auto& [id, worker] : coordinator_->membership().workers()) {
+    clocks_[worker.incarnation] = worker.pushed;
+  }
   // Each change that was made is a stage more.
   if (!scenario_.changes.empty()) changes_made_ = coordinator_->stages().size() - 1;
   history_.Add(CoordinatorReturned{killed_, queue_.now()});
@@ -159,9 +164,10 @@ void SimCoordinator::NoteChanges() {
 
 void SimCoordinator::Answer(const Respond& respond, const absl::StatusOr<std::string>& answer) {
   NoteChanges();
-  journal_.Leave(
-      [respond, answer] { respond(answer.status(), answer.ok() ? *answer : std::string()); },
-      [respond] { respond(absl::UnavailableError("the connection broke"), ""); });
+  const auto tell = [respond, answer] {
+    respond(answer.status(), answer.ok() ? *answer : std::string());
+  };
+  journal_.Leave(tell, [respond] { respond(absl::UnavailableError("the connection broke"), ""); });
 }
 
 void SimCoordinator::ServeOrPark(const absl::Status& event, uint32_t wait_ms, Question question,

@@ -2,7 +2,6 @@
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_JOURNAL_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 #include <utility>
@@ -10,6 +9,7 @@
 #include "absl/time/time.h"
 #include "tests/simulation/chance.h"
 #include "tests/simulation/event_queue.h"
+#include "tests/simulation/held_effects.h"
 #include "tests/simulation/scenario.h"
 
 namespace slipstream {
@@ -41,20 +41,22 @@ class SimJournal {
   /// `lost` if the process ends before.
   void Leave(
       std::function<void()> effect, std::function<void()> lost = [] {}) {
-    if (written_ == noted_ && effects_.empty()) return effect();
-    effects_.push_back({noted_, std::move(effect), std::move(lost)});
+    effects_.Hold(noted_, std::move(effect), std::move(lost));
   }
 
   /// The process has ended: a write under way and all effects that wait for it are lost.
   void Kill() {
     ++writes_;
     is_writing_ = false;
-    noted_ = written_;
-    for (const Effect& each : std::exchange(effects_, {})) each.lost();
+    noted_ = effects_.written();
+    effects_.Lose();
   }
 
   /// Goes on with the coordinator that was restored from the file, and has made so many changes.
-  void Return(uint64_t changes) { noted_ = written_ = changes; }
+  void Return(uint64_t changes) {
+    noted_ = changes;
+    effects_.Release(changes);
+  }
 
   /// The file; empty before the first write.
   const std::string& file() const { return file_; }
@@ -63,12 +65,6 @@ class SimJournal {
  private:
   static constexpr uint64_t kStream = 25;
 
-  struct Effect {
-    uint64_t change = 0;  // The file has to have it first.
-    std::function<void()> run;
-    std::function<void()> lost;
-  };
-
   void Write() {
     is_writing_ = true;
     const absl::Duration time = chance_.Time(absl::Microseconds(10), time_max_);
@@ -76,13 +72,8 @@ class SimJournal {
       if (write != writes_) return;
       is_writing_ = false;
       file_ = bytes;
-      written_ = changes;
-      while (!effects_.empty() && effects_.front().change <= written_) {
-        const std::function<void()> effect = std::move(effects_.front().run);
-        effects_.pop_front();
-        effect();
-      }
-      if (noted_ != written_ && !is_writing_) Write();
+      effects_.Release(changes);
+      if (noted_ != effects_.written() && !is_writing_) Write();
     });
   }
 
@@ -93,10 +84,9 @@ class SimJournal {
   EventQueue& queue_;
   Chance chance_;
   std::string file_;
-  std::string newest_;          // The state to write next.
-  uint64_t noted_ = 0;          // The changes that the coordinator has made.
-  uint64_t written_ = 0;        // Those of the state in the file. At most noted_.
-  std::deque<Effect> effects_;  // By age.
+  std::string newest_;   // The state to write next.
+  uint64_t noted_ = 0;   // The changes that the coordinator has made.
+  HeldEffects effects_;  // They wait for these changes.
   bool is_writing_ = false;
   uint64_t writes_ = 0;  // Counts the writes, so that one that was lost has no effect.
 };

@@ -40,8 +40,10 @@ void SimServerSync::Sync() {
   request.set_orders_seen(orders_.number);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(NextWait())));
   server_.Describe(request);
-  network_.Call(Method::kSyncServer, request.SerializeAsString(), process_,
-                [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });
+  options_.leave([this, bytes = request.SerializeAsString()] {
+    network_.Call(Method::kSyncServer, bytes, process_,
+                  [this](const absl::StatusOr<std::string>& reply) { OnSynced(reply); });
+  });
 }
 
 absl::Duration SimServerSync::NextWait() const {

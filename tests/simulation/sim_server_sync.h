@@ -2,6 +2,7 @@
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,6 +28,10 @@ class SimServerSync {
     std::string address;
     uint64_t instance = 0;  // The number of the process.
     absl::Duration first_pause;
+
+    /// Runs its argument, which sends a report, once all that the server has done may leave it;
+    /// never if the process ends before.
+    std::function<void(std::function<void()>)> leave = [](const auto& report) { report(); };
   };
 
   /// Makes its first call after the first pause, and none once the process is dead.

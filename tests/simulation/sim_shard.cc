@@ -29,142 +29,71 @@ constexpr size_t kAnswerChunkBytes = 512;
 constexpr uint64_t kStreams = 1000;
 constexpr uint64_t kRestoreStreams = 2000;
 constexpr uint64_t kSaveStreams = 4000;
+constexpr uint64_t kLogStreams = 5000;
 constexpr uint32_t kRestoresPerMille = 50;
 
 }  // namespace
 
 SimShard::SimShard(ShardId shard, uint64_t number, const Scenario& scenario, bool restores,
-                   SimCheckpoints& disk, EventQueue& queue, Network& network, History& history,
-                   Trace& trace)
+                   SimDisk& disk, EventQueue& queue, Network& network, History& history,
+                   Trace& trace, std::function<void()> on_failure)
     : id_(shard),
       saves_state_(scenario.run.durability.saves()),
+      keeps_log_(scenario.run.durability.keeps_log()),
+      directory_(scenario.run.durability.directory),
       restores_(restores),
       is_encoded_(scenario.run.wire.push_codec != Encoding::kFp32),
       update_time_max_(scenario.update_time_max),
+      redo_time_max_(scenario.redo_time_max),
+      log_options_({.time_max = scenario.log_time_max,
+                    .seed = scenario.seed,
+                    .stream = kLogStreams + number}),
+      on_failure_(std::move(on_failure)),
       queue_(queue),
       network_(network),
       history_(history),
       trace_(trace),
       chance_(scenario.seed, kStreams + number),
       restore_chance_(scenario.seed, kRestoreStreams + number),
+      disk_(disk),
       shard_({.shard = shard,
               .run = scenario.run,
               .memory_available = [] { return std::numeric_limits<uint64_t>::max(); }}),
-      disk_(disk),
-      saves_({.time_max = scenario.save_time_max,
+      saves_({.shard = shard,
+              .time_max = scenario.save_time_max,
               .keep = scenario.run.durability.keep,
               .seed = scenario.seed,
               .stream = kSaveStreams + number},
-             process_, queue, disk),
+             process_, queue),
       sync_({.shard = shard,
              .address = scenario.run.cluster.servers[Value(shard)],
              .instance = number + 1,
-             .first_pause = chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100))},
+             .first_pause = chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100)),
+             .leave = [this](std::function<void()> report) { Leave(std::move(report)); }},
             process_, queue, network, *this) {}
-
-void SimShard::Kill() {
-  trace_.Line("the server of shard {} is killed", Value(id_));
-  process_->is_dead = true;
-  history_.Add(ServerKilled{id_});
-  for (const auto& [number, call] : calls_) {
-    network_.Finish(call.stream, absl::UnavailableError("the server is gone"));
-  }
-  calls_.clear();
-}
-
-void SimShard::Describe(v1::SyncServerRequest& request) {
-  request.set_initialized(machine().has_granted_weights());
-  request.set_drained(IsDrained());
-  *request.mutable_progress() = ProgressOf(machine());
-  request.set_life(Value(machine().state().life));
-  // Before the first orders, the process does not know which run it serves.
-  request.set_knows_saved(life_before_.has_value());
-  if (!life_before_.has_value()) return;
-  for (const SavedVersion& saved : disk_.saved()) *request.add_saved() = ToWire(saved);
-}
-
-bool SimShard::IsDrained() const {
-  if (!machine().is_drained() || !saves_state_) return machine().is_drained();
-  // As ShardEngine: what is measured next must not be lost.
-  const std::vector<SavedVersion> saved = disk_.saved();
-  return std::ranges::any_of(saved, [this](const SavedVersion& each) {
-    return each.life == machine().life() && each.version == machine().decided();
-  });
-}
-
-// Checkpoints.
-
-const ShardReturn* SimShard::FindReturn(const ServerOrders& orders) const {
-  if (!orders.model.has_value() || Value(id_) >= orders.returns.size()) return nullptr;
-  const ShardReturn& order = orders.returns[Value(id_)];
-  const Life life = std::max(machine().state().life, *life_before_);
-  const bool is_news = order.life > life && disk_.Find(order.from) != nullptr;
-  return is_news ? &order : nullptr;
-}
-
-void SimShard::Return(const ModelOrders& model, const ShardReturn& order) {
-  trace_.Line("shard {} goes on from life {} version {} in life {}", Value(id_),
-              Value(order.from.life), Value(order.from.version), Value(order.life));
-  EndAllCalls();
-  PS_CHECK(shard_.BeginReturn().deliveries.empty());
-  while (!running_.empty()) FinishJob(running_.front());
-  saves_.GiveUp();
-  const SimCheckpoint& from = *disk_.Find(order.from);
-  absl::StatusOr<ShardState> state = DecodeShardState(from.state);
-  PS_CHECK(state.ok());
-  auto arrays = shard_.NewArrays(model);
-  PS_CHECK(arrays.size() == from.values.arrays.size());
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    std::ranges::copy(from.values.arrays[i].second->values(), arrays[i].second->values().begin());
-  }
-  shard_.Return({*std::move(state), from.values}, std::move(arrays), order.life);
-  last_saved_ = machine().state().last_saved;
-  machine().CheckInvariants();
-  decided_ = machine().decided();
-  disk_.RemoveAfter(order.from);
-  const std::span<const float> values = shard_.weights()->values();
-  history_.Add(ShardReturned{id_, order.life, order.from,
-                             std::make_shared<std::vector<float>>(values.begin(), values.end())});
-}
-
-void SimShard::EndAllCalls() {
-  const absl::Status status = absl::UnavailableError("RETRY_LATER: the shard is to return");
-  // Calls that wait come first, as the end of another one would answer them.
-  for (const auto& [number, call] : calls_) shard_.Cancel(CallId{number});
-  while (!calls_.empty()) {
-    Call& call = calls_.begin()->second;
-    if (const auto push = call.pushes.Abandon()) shard_.AbandonPush(*push);
-    if (call.is_pinning) {
-      EndPull(call, status);
-    } else {
-      End(call, status);
-    }
-  }
-}
-
-void SimShard::NoteSave() {
-  const ShardState& state = machine().state();
-  if (state.last_saved == last_saved_) return;
-  last_saved_ = state.last_saved;
-  if (!last_saved_.has_value()) return;
-  const SavedVersion saved = {state.life, state.decided, state.stage};
-  trace_.Line("shard {} saves life {} version {}", Value(id_), Value(saved.life),
-              Value(saved.version));
-  history_.Add(SaveBegun{id_, saved});
-}
 
 void SimShard::OnOrders(const ServerOrders& orders) {
   trace_.Line("shard {} takes orders {} phase {} view {} of {}", Value(id_), orders.number,
               static_cast<int>(orders.phase), Value(orders.view.number),
               orders.view.members.size());
-  if (!life_before_.has_value()) {
+  orders_ = orders;
+  const bool is_first = !life_before_.has_value();
+  if (is_first) {
     life_before_ = Life{};
     if (Value(id_) < orders.returns.size()) life_before_ = orders.returns[Value(id_)].life;
   }
   saves_.SetSafe(orders.save.safe);
-  if (const ShardReturn* order = FindReturn(orders)) Return(*orders.model, *order);
-  history_.Add(OrdersTaken{id_, orders.view, orders.phase, orders.stage});
-  Absorb(shard_.OnOrders(orders));
+  if (orders.model.has_value()) saves_.SetModel(*orders.model);
+  if (is_first && saves_state_) OpenDisk();
+  // A shard that redoes its log takes the orders when it is back.
+  if (!is_redoing_) TakeOrders();
+}
+
+void SimShard::TakeOrders() {
+  if (const ShardReturn* order = FindReturn(orders_)) Return(*orders_.model, *order);
+  ShardResult result = shard_.OnOrders(orders_);
+  Show(OrdersTaken{id_, orders_.view, orders_.phase, orders_.stage});
+  Absorb(std::move(result));
   PS_CHECK(shard_.failure().empty());
 }
 
@@ -248,14 +177,19 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   call.pull = *request;
   // In a later life, the worker has yet to make its first push.
   if (request->min_life < machine().state().life) call.pull->sequence = Sequence{1};
-  if (request->trains) {
-    history_.Add(WeightsAsked{id_,
-                              {request->min_life, request->min_version},
-                              *request->identity,
-                              call.pull->sequence,
-                              request->clock});
+  const CallId id{call.stream->number};
+  ShardResult result = shard_.Pull(id, *request);
+  const bool is_refused = std::ranges::any_of(result.deliveries, [id](const Delivery& delivery) {
+    return delivery.call == id && !delivery.answer.ok();
+  });
+  if (request->trains && !is_refused) {
+    Show(WeightsAsked{id_,
+                      {request->min_life, request->min_version},
+                      *request->identity,
+                      call.pull->sequence,
+                      request->clock});
   }
-  Absorb(shard_.Pull(CallId{call.stream->number}, *request));
+  Absorb(std::move(result));
 }
 
 void SimShard::OnInitializeMessage(Call& call, const grpc::ByteBuffer& message) {
@@ -264,7 +198,7 @@ void SimShard::OnInitializeMessage(Call& call, const grpc::ByteBuffer& message) 
   if (absl::Status taken = TakeInitialChunk(call, *chunk); !taken.ok()) return End(call, taken);
   if (call.initial_received < call.initialize->count) return;
   Weights weights = std::move(call.initial);
-  End(call, shard_.FinishInitialize(*call.initialize, weights));
+  EndOnceSynced(call, shard_.FinishInitialize(*call.initialize, weights));
   StartNextJob();
 }
 
@@ -289,17 +223,20 @@ void SimShard::Absorb(ShardResult result) {
   if (result.record.has_value()) NotePush(result.record->header, result.record->reply);
   while (decided_ < machine().decided()) {
     decided_ = Next(decided_);
-    history_.Add(UpdateOrdered{id_, machine().state().life, decided_});
+    Show(UpdateOrdered{id_, machine().state().life, decided_});
   }
   NoteSave();
-  if (result.save != nullptr) saves_.Begin(*result.save);
+  // Its segment of the log has to be there before.
+  if (result.save != nullptr) Leave([this, save = result.save] { saves_.Begin(save); });
   StartNextJob();
   MayRestore();
   for (const Delivery& delivery : result.deliveries) OnAnswer(delivery);
   for (const CallId lagged : result.lagged) {
-    if (const auto call = calls_.find(Value(lagged)); call != calls_.end()) {
-      EndPull(call->second, LaggedError());
-    }
+    Leave([this, number = Value(lagged)] {
+      if (const auto call = calls_.find(number); call != calls_.end()) {
+        EndPull(call->second, LaggedError());
+      }
+    });
   }
 }
 
@@ -317,12 +254,12 @@ void SimShard::NoteOnePush(const PushHeader& header, const PushReply& reply, boo
               Value(header.sequence), Value(header.base),
               header.batches.empty() ? 0 : header.batches.front().first, CountOf(header.batches),
               Name(reply.outcome), Value(reply.version), reply.staleness);
-  history_.Add(PushDecided{KeyOf(id_, header), reply, header.clock, header.rests, header.count > 0,
-                           header.pull, header.batches, is_later_part});
+  Show(PushDecided{KeyOf(id_, header), reply, header.clock, header.rests, header.count > 0,
+                   header.pull, header.batches, is_later_part});
 }
 
 void SimShard::NoteGradient(const PushHeader& header, Values values) {
-  history_.Add(GradientArrived{KeyOf(id_, header), header.base, header.batches, std::move(values)});
+  Show(GradientArrived{KeyOf(id_, header), header.base, header.batches, std::move(values)});
 }
 
 void SimShard::StartNextJob() {
@@ -361,9 +298,8 @@ void SimShard::NotePublished(Version version) {
   const std::shared_ptr<InPlaceWeights>& in_place = shard_.training_state()->in_place();
   const Weights weights = in_place == nullptr ? shard_.weights() : in_place->Copy();
   const std::span<const float> values = weights->values();
-  history_.Add(
-      VersionPublished{id_, machine().state().life, version,
-                       std::make_shared<std::vector<float>>(values.begin(), values.end())});
+  Show(VersionPublished{id_, machine().state().life, version,
+                        std::make_shared<std::vector<float>>(values.begin(), values.end())});
   trace_.Line("shard {} published version {}", Value(id_), Value(version));
 }
 
@@ -382,7 +318,7 @@ void SimShard::OnAnswer(const Delivery& delivery) {
     return;
   }
   Call& call = found->second;
-  if (!delivery.answer.ok()) return End(call, delivery.answer.status());
+  if (!delivery.answer.ok()) return EndOnceSynced(call, delivery.answer.status());
   if (delivery.answer->weights.has_value()) NoteServed(call, *delivery.answer->weights);
   Answer answer = *delivery.answer;
   answer.Settle();
@@ -395,12 +331,12 @@ void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {
     served.asked = {call.pull->min_life, call.pull->min_version};
     served.sequence = call.pull->sequence;
     if (call.pull->trains) served.trainer = call.pull->identity;
-    return history_.Add(served);
+    return Show(served);
   }
   const auto note = [&](const PushHeader& push) {
     served.trainer = push.identity;
     served.sequence = Next(push.sequence);
-    history_.Add(served);
+    Show(served);
   };
   if (!IsComposite(*call.push)) return note(*call.push);
   for (const PushPart& part : call.push->parts) {
@@ -417,7 +353,15 @@ void SimShard::Send(Call& call, Answer answer) {
   while (std::optional<grpc::ByteBuffer> message = chunks.Next()) {
     messages.push_back(*std::move(message));
   }
-  network_.SendDown(call.stream, std::move(messages));
+  Leave([this, stream = call.stream, messages = std::move(messages)] {
+    if (calls_.contains(stream->number)) network_.SendDown(stream, messages);
+  });
+}
+
+void SimShard::EndOnceSynced(const Call& call, const absl::Status& status) {
+  Leave([this, number = call.stream->number, status] {
+    if (const auto found = calls_.find(number); found != calls_.end()) End(found->second, status);
+  });
 }
 
 void SimShard::End(const Call& call, const absl::Status& status) {

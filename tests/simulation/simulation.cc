@@ -32,6 +32,11 @@ bool NobodyDied(const Scenario& scenario, const History& history) {
   return Evidence(history, scenario.shows_gradients()).died.empty();
 }
 
+/// Returns whether mini-batches may be done again. Where shards keep logs, nothing is lost.
+bool RepeatsWork(const Scenario& scenario) {
+  return !scenario.faults.servers.empty() && !scenario.run.durability.keeps_log();
+}
+
 /// Returns whether mini-batches may be done again with the same result: what workers remember of
 /// the encoding of lost gradients would be in the next ones, and a rule that measures whole tensors
 /// adds up the counting positions in another order.
@@ -50,7 +55,7 @@ void CompareWithQuietRun(const Scenario& scenario, const History& history, Simul
   const bool has_tree = scenario.run.cluster.tree.fanout > 0;
   const bool applies = is_repeatable && !has_tree && scenario.joins.empty() &&
                        !scenario.may_end_early() && simulated.findings.empty() &&
-                       (scenario.faults.servers.empty() || MayRepeatWork(scenario)) &&
+                       (!RepeatsWork(scenario) || MayRepeatWork(scenario)) &&
                        NobodyDied(scenario, history);
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);

@@ -26,6 +26,19 @@ absl::Status Missing(const std::string& path) {
 std::string ParentOf(const std::string& path) { return fs::path(path).parent_path().string(); }
 std::string NameOf(const std::string& path) { return fs::path(path).filename().string(); }
 
+/// Makes bytes that lie behind the first `synced` zeros: some sectors, as a disk writes them in any
+/// order, and a part of the last one.
+void LoseSectors(std::string& bytes, size_t synced, std::mt19937_64& random) {
+  constexpr size_t kSectorBytes = 512;
+  const size_t torn = std::min<size_t>(bytes.size() - synced, random() % kSectorBytes);
+  std::fill_n(bytes.rbegin(), torn, '\0');
+  for (size_t begin = synced; begin < bytes.size();) {
+    const size_t end = std::min(bytes.size(), (begin / kSectorBytes + 1) * kSectorBytes);
+    if (random() % 4 == 0) std::fill(bytes.begin() + begin, bytes.begin() + end, '\0');
+    begin = end;
+  }
+}
+
 }  // namespace
 
 class SimulatedDisk::File final : public DiskFile {
@@ -34,15 +47,18 @@ class SimulatedDisk::File final : public DiskFile {
   File(SimulatedDisk& disk, std::string path, std::shared_ptr<Node> node)
       : disk_(disk), path_(std::move(path)), node_(std::move(node)) {}
 
-  absl::Status Append(std::span<const std::byte> bytes) override {
-    const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  absl::Status Append(std::span<const std::span<const std::byte>> parts) override {
+    std::string text;
+    for (const std::span<const std::byte> part : parts) {
+      text.append(reinterpret_cast<const char*>(part.data()), part.size());
+    }
     if (absl::Status counted = disk_.Count(path_); !counted.ok()) {
-      node_->bytes += text.substr(0, text.size() / 2);
+      node_->bytes.append(text, 0, text.size() / 2);
       return counted;
     }
     const uint64_t used = disk_.BytesUsed();
     const uint64_t room = disk_.capacity_ - std::min(used, disk_.capacity_);
-    node_->bytes += text.substr(0, room);
+    node_->bytes.append(text, 0, room);
     if (text.size() <= room) return absl::OkStatus();
     return Failure(path_, "No space left on device");
   }
@@ -114,6 +130,16 @@ absl::Status SimulatedDisk::ReadAt(const std::string& path, uint64_t offset,
   if (node == nullptr) return Missing(path);
   if (offset + bytes.size() > node->bytes.size()) return Failure(path, "ends too early");
   std::memcpy(bytes.data(), node->bytes.data() + offset, bytes.size());
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::Truncate(const std::string& path, uint64_t bytes) {
+  if (absl::Status counted = Count(path); !counted.ok()) return counted;
+  const std::shared_ptr<Node> node = Find(path);
+  if (node == nullptr) return Missing(path);
+  PS_CHECK(bytes <= node->bytes.size());
+  node->bytes.resize(bytes);
+  node->synced_bytes = node->bytes;
   return absl::OkStatus();
 }
 
@@ -200,13 +226,15 @@ void SimulatedDisk::Crash(std::optional<uint64_t> seed) {
     const size_t unsynced = node->bytes.size() - node->synced_bytes.size();
     const size_t left = seed ? random() % (unsynced + 1) : 0;
     node->bytes.resize(node->synced_bytes.size() + left);
-    // The last sector may be torn: its bytes are neither old nor new.
-    const size_t torn = std::min<size_t>(left, seed ? random() % 512 : 0);
-    for (size_t i = 0; i < torn; ++i) node->bytes[node->bytes.size() - 1 - i] = '\0';
+    if (seed) LoseSectors(node->bytes, node->synced_bytes.size(), random);
     node->synced_bytes = node->bytes;
     for (const auto& [name, entry] : node->entries) nodes.push_back(entry);
   }
   locked_.clear();
+  EndFailures();
+}
+
+void SimulatedDisk::EndFailures() {
   fails_at_ = std::numeric_limits<uint64_t>::max();
   stops_at_ = std::numeric_limits<uint64_t>::max();
 }

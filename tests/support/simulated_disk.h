@@ -19,8 +19,9 @@ namespace slipstream {
 ///
 /// It keeps two states: what programs see, and what is on the disk. Sync and SyncDirectory carry
 /// the one over to the other, and a crash goes back. What was not synced is lost then, or partly
-/// there, as the seed draws: a file may keep a part of the bytes that it lacks, with the last of
-/// them torn, and a directory may keep all of its new, renamed and removed names or none.
+/// there, as the seed draws: a file may keep a part of the bytes that it lacks, where some sectors
+/// and the last bytes are zeros, and a directory may keep all of its new, renamed and removed names
+/// or none.
 ///
 /// The calls of Disk and DiskFile are counted, so that a test can let each of them fail in turn.
 ///
@@ -30,6 +31,7 @@ class SimulatedDisk final : public Disk {
   absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path) override;
   absl::Status ReadAt(const std::string& path, uint64_t offset,
                       std::span<std::byte> bytes) override;
+  absl::Status Truncate(const std::string& path, uint64_t bytes) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
   absl::StatusOr<std::vector<DiskEntry>> List(const std::string& directory) override;
@@ -46,6 +48,10 @@ class SimulatedDisk final : public Disk {
 
   /// Lets that call and all later ones fail, as the machine stands still. Crash ends this.
   void StopAtCall(uint64_t number) { stops_at_ = calls_ + number; }
+
+  /// No call fails any more because of FailCall or StopAtCall. So these may stand for the end of a
+  /// process alone, whose machine goes on and forgets nothing.
+  void EndFailures();
 
   /// Returns whether a call has failed because of FailCall or StopAtCall.
   bool has_failed() const { return calls_ >= std::min(fails_at_, stops_at_); }

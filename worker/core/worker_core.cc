@@ -14,9 +14,8 @@ WorkerCore::WorkerCore(const Options& options)
     : options_(options),
       stage_{.in_step = options.in_step, .releases_unused = options.releases_unused},
       lives_(options.shards),
-      sequences_(options.shards, Sequence{1}),
+      sequences_(options.shards),
       shown_(options.shards),
-      former_(options.shards, {Life{}, Sequence{1}}),
       slots_(options.depth, Slot(options.shards)),
       is_at_work_(options.shards, false),
       is_spent_(options.depth, false),
@@ -43,10 +42,7 @@ void WorkerCore::EnterStage(const Stage& stage) {
   PS_CHECK(options_.depth == 1 || !stage.in_step);
   if (stage_.in_step && !stage.in_step) {
     // From now on each shard has lives of its own.
-    for (uint32_t i = 0; i < lives_.size(); ++i) {
-      sequences_[i] = sequence(ShardId{i}, shown_[i]);
-      lives_[i] = shown_[i];
-    }
+    lives_ = shown_;
   }
   stage_ = stage;
   is_stage_over_ = false;
@@ -86,9 +82,9 @@ uint64_t WorkerCore::PushesOfFetch(uint32_t slot) const {
 }
 
 Sequence WorkerCore::sequence(ShardId shard, Life life) const {
-  if (life == lives_.at(Value(shard))) return sequences_[Value(shard)];
-  const auto& [former, sequence] = former_[Value(shard)];
-  return life == former ? sequence : Sequence{1};
+  const std::map<Life, Sequence>& sequences = sequences_.at(Value(shard));
+  const auto found = sequences.find(life);
+  return found == sequences.end() ? Sequence{1} : found->second;
 }
 
 void WorkerCore::MeetLife(ShardId shard, Life life) {
@@ -101,9 +97,7 @@ void WorkerCore::MeetLife(ShardId shard, Life life) {
 }
 
 void WorkerCore::BeginLife(ShardId shard, Life life) {
-  former_[Value(shard)] = {lives_[Value(shard)], sequences_[Value(shard)]};
   lives_[Value(shard)] = life;
-  sequences_[Value(shard)] = Sequence{1};
   if (Value(shard) > 0) return;
   // The batches belong to a round of the life that is over. They are named again.
   work_.reset();
@@ -283,16 +277,11 @@ void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
 
 absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {
   MeetLife(shard, reply.life);
-  Sequence& sequence = sequences_.at(Value(shard));
   const PushVerdict verdict = Judge(reply.outcome);
   switch (verdict) {
     case PushVerdict::kTaken:
       // A later life may have shown itself while the answer was on its way.
-      if (reply.life == lives_[Value(shard)]) {
-        sequence = slipstream::Next(sequence);
-      } else if (reply.life == former_[Value(shard)].first) {
-        former_[Value(shard)].second = slipstream::Next(former_[Value(shard)].second);
-      }
+      sequences_[Value(shard)][reply.life] = slipstream::Next(sequence(shard, reply.life));
       push_counts_ = !begun_.empty();
       break;
     case PushVerdict::kPullAgain:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <variant>
 #include <vector>
@@ -230,7 +231,7 @@ class WorkerCore {
   uint64_t split_pushes() const { return split_pushes_; }
 
   /// The sequence of the next push to `shard`, in the newest life of the shard that is known.
-  Sequence sequence(ShardId shard) const { return sequences_.at(Value(shard)); }
+  Sequence sequence(ShardId shard) const { return sequence(shard, lives_.at(Value(shard))); }
 
   /// Does the same for `life`, which is the newest or an earlier one: a push whose base is of that
   /// life belongs to it.
@@ -360,13 +361,15 @@ class WorkerCore {
   /// Set once a shard has answered from a later stage: this one has no more rounds.
   bool is_stage_over_ = false;
 
-  std::vector<Life> lives_;          // By shard: the newest life that is known.
-  std::vector<Sequence> sequences_;  // By shard: of that life.
+  std::vector<Life> lives_;  // By shard: the newest life that is known.
+
+  // By shard and life: the sequence of the next push, where one was taken. Weights may be held of
+  // any earlier life, and several lives may have begun since.
+  std::vector<std::map<Life, Sequence>> sequences_;
 
   // By shard: the newest life that the shard itself has shown, where shards are in step and a life
-  // of one is one of all; and the life that was the newest before, with its sequence.
+  // of one is one of all.
   std::vector<Life> shown_;
-  std::vector<std::pair<Life, Sequence>> former_;
   std::vector<Slot> slots_;
 
   /// The number of this worker's pushes that are answered or were skipped. Where others went on

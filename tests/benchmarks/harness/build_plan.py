@@ -7,6 +7,7 @@ import re
 import kernel_suite
 
 EXCHANGE_PROGRAMS = ["//server:ps_server", "//deploy/psctl", "//tests/benchmarks:exchange_driver"]
+TRAINING_PROGRAMS = ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"]
 RAW_PROBES = ["//tests/benchmarks:raw_probe", "//tests/benchmarks:raw_shm_probe"]
 # The programs of Slipstream's contenders, by part. Both builds need them.
 SLIPSTREAM_TARGETS = {
@@ -15,7 +16,8 @@ SLIPSTREAM_TARGETS = {
     "latency": EXCHANGE_PROGRAMS,
     "python": [*EXCHANGE_PROGRAMS, "//worker/python:slipstream/_core.so"],
     "readers": ["//server:ps_server", "//deploy/psctl", "//worker/python:slipstream/_core.so"],
-    "training": ["//server:ps_server", "//worker:ps_worker", "//deploy/psctl"],
+    "training": TRAINING_PROGRAMS,
+    "durability": TRAINING_PROGRAMS,
 }
 # The programs of all other contenders. They are taken from this checkout.
 PEER_TARGETS = {

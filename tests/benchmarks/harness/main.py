@@ -15,6 +15,7 @@ sys.path += [str(ROOT / "tests" / "integration"), str(ROOT / "tests" / "support"
 
 import build_plan
 import builds_report
+import durability_suite
 import kernel_suite
 import latency_suite
 import python_suite
@@ -27,7 +28,8 @@ from rounds import say
 from suite import Suite
 
 SUITES = {"transport": transport_suite, "kernels": kernel_suite, "latency": latency_suite,
-          "python": python_suite, "readers": readers_suite, "training": training_suite}
+          "python": python_suite, "readers": readers_suite, "training": training_suite,
+          "durability": durability_suite}
 EXAMPLES = """
 Contenders take turns, round by round; a ratio is the median of the rounds' ratios, and the spread the
 distance of the quartiles as a share of the median. GB/s counts both directions of all workers. What

@@ -52,6 +52,7 @@ class SlipstreamTraining(TrainingContender):
         super().__init__(dataclasses.replace(setting, policy=policy), directory, build)
         self.name = name_in(build, f"slipstream-{policy}")
         self.runs = 0
+        self.extra = ()  # Further arguments of `psctl run`.
 
     def start(self):
         setting = self.setting
@@ -75,7 +76,7 @@ class SlipstreamTraining(TrainingContender):
                 done = subprocess.run(
                     [self.build.program("deploy/psctl/psctl"), "run", self.directory / "run.yaml",
                      "-o", "json", "--run-dir", run_directory, "--set",
-                     f"training.max_steps={steps}"],
+                     f"training.max_steps={steps}", *self.extra],
                     env=self.psctl_environment(), stdout=subprocess.PIPE, stderr=log_file,
                     timeout=RUN_S, check=True)
             except subprocess.SubprocessError as failure:

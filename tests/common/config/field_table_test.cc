@@ -71,7 +71,8 @@ TEST(FieldTableTest, SectionsAndTheirKeysAreFound) {
   EXPECT_FALSE(IsSection(""));
   EXPECT_EQ(KeysOf("training"),
             (std::vector<std::string>{"work", "batch_size", "epochs", "max_steps", "max_seconds",
-                                      "target_accuracy", "nonfinite_max", "pipeline_depth"}));
+                                      "target_accuracy", "nonfinite_max", "pipeline_depth",
+                                      "start_from"}));
 }
 
 }  // namespace

@@ -182,6 +182,16 @@ void FitTree(RunSpec& spec) {
   if (!fits) spec.cluster.tree.fanout = 0;
 }
 
+/// Lost workers are waited for where members are, and not by aggregators.
+void FitWorkerLoss(RandomStream& random, RunSpec& spec) {
+  const auto waits = [](const PolicyStage& stage) {
+    return stage.consistency.traits().waits_for_members;
+  };
+  const bool fits = std::ranges::any_of(spec.stages(), waits) && spec.cluster.tree.fanout == 0;
+  if (!fits) spec.cluster.on_worker_loss = ClusterSpec::OnWorkerLoss::kShrink;
+  spec.cluster.min_workers = 1 + random.Below(spec.cluster.workers);
+}
+
 /// Checkpoints are of versions, and aggregators do not know of servers that return to one.
 void FitDurability(RunSpec& spec) {
   const auto has_versions = [](const PolicyStage& stage) {
@@ -191,6 +201,24 @@ void FitDurability(RunSpec& spec) {
   const bool fits =
       std::ranges::all_of(spec.stages(), has_versions) && spec.cluster.tree.fanout == 0;
   if (!fits) spec.durability = {};
+}
+
+/// The weights to begin with come from one place, and servers that read them have weights.
+void FitStart(RunSpec& spec) {
+  if (spec.all_reduces() || !spec.model_files.init.empty()) spec.training.start_from = {};
+}
+
+/// Draws a number of workers that the policy allows.
+void AddWorkers(RandomStream& random, RunSpec& spec) {
+  uint32_t workers_min = 1;
+  for (const ParameterRow& row : kPolicyParameters) {
+    const auto value = static_cast<uint32_t>(spec.consistency.parameters[row.key]);
+    if (row.limit == ParameterRow::Limit::kWorkers) workers_min = std::max(workers_min, value);
+    if (row.limit == ParameterRow::Limit::kBelowWorkers) {
+      workers_min = std::max(workers_min, value + 1);
+    }
+  }
+  spec.cluster.workers = workers_min + random.Below(kWorkersMax + 1 - workers_min);
 }
 
 }  // namespace
@@ -249,15 +277,9 @@ RunSpec RandomRun(RandomStream& random) {
   AddStages(random, spec);
   FitTree(spec);
   FitDurability(spec);
-  uint32_t workers_min = 1;
-  for (const ParameterRow& row : kPolicyParameters) {
-    const auto value = static_cast<uint32_t>(spec.consistency.parameters[row.key]);
-    if (row.limit == ParameterRow::Limit::kWorkers) workers_min = std::max(workers_min, value);
-    if (row.limit == ParameterRow::Limit::kBelowWorkers) {
-      workers_min = std::max(workers_min, value + 1);
-    }
-  }
-  spec.cluster.workers = workers_min + random.Below(kWorkersMax + 1 - workers_min);
+  FitStart(spec);
+  AddWorkers(random, spec);
+  FitWorkerLoss(random, spec);
   const bool is_encoded = spec.wire.transport != WireSpec::Transport::kShm;
   spec.wire.push_codec = static_cast<Encoding>(random.Below(is_encoded ? kEncodingRows.size() : 1));
   spec.wire.pull_codec = static_cast<Encoding>(random.Below(is_encoded ? 4 : 1));

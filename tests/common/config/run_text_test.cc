@@ -62,6 +62,9 @@ training:
   target_accuracy: 0
   nonfinite_max: 10
   pipeline_depth: 1
+  start_from:
+    checkpoint: ""
+    optimizer_state: true
 consistency:
   policy: softsync
   n: 1
@@ -88,6 +91,8 @@ cluster:
   workers: 1
   lease: 5s
   start_timeout: 2m
+  on_worker_loss: shrink
+  min_workers: 1
   tree:
     fanout: 0
 compute:
@@ -227,6 +232,7 @@ TEST(RunTextTest, KeysOfOneMachineAreNotPartOfTheFingerprint) {
   spec.durability.level = DurabilitySpec::Level::kCheckpoint;
   other.durability = spec.durability;
   other.durability.directory = "checkpoints";
+  other.training.start_from.checkpoint = "/mnt/old";
 
   EXPECT_EQ(Fingerprint(spec), Fingerprint(other));
   EXPECT_EQ(FirstDifference(spec, other), std::nullopt);
@@ -275,7 +281,7 @@ TEST(RunTextTest, FingerprintsDifferExactlyIfThereIsADifference) {
 }
 
 TEST(RunTextTest, TheFingerprintIsTheSameOnEveryMachine) {
-  EXPECT_EQ(Fingerprint(DefaultRun()), 13'668'052'297'838'032'684u)
+  EXPECT_EQ(Fingerprint(DefaultRun()), 15'778'943'689'410'678'075u)
       << FingerprintText(DefaultRun());
 }
 

@@ -50,6 +50,18 @@ TEST(ShardsTest, CountsAVersionAndItsStateOnceMoreWhereCheckpointsAreMade) {
   EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);
 }
 
+TEST(ShardsTest, CountsThePushesAndTheirAnswersThatWaitForTheLog) {
+  RunSpec run = SpecOf(4, RuleKind::kSgd);
+  run.training.pipeline_depth = 2;
+  run.durability.level = DurabilitySpec::Level::kSynced;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 8 + 8 + 1 + 64) * kMib);
+
+  run.optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (2 + 24 + 8 + 24 + 1 + 64) * kMib)
+      << "with the bases that a checkpoint holds";
+  EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);
+}
+
 TEST(ShardsTest, TellsHowManyWorkersAShardHasMemoryFor) {
   RunSpec run = SpecOf(4, RuleKind::kMomentum);
   EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);

@@ -46,8 +46,13 @@ std::vector<float> Weights(uint64_t version) {
 
 class CheckpointCommandTest : public testing::Test {
  protected:
-  CheckpointCommandTest() { fs::remove_all(directory_); }
-  ~CheckpointCommandTest() override { fs::remove_all(directory_); }
+  CheckpointCommandTest() { RemoveAll(); }
+  ~CheckpointCommandTest() override { RemoveAll(); }
+
+  void RemoveAll() {
+    fs::remove_all(directory_);
+    fs::remove_all(resharded_);
+  }
 
   void Save(uint32_t shard, uint64_t life, uint64_t version, uint64_t run = kRun) {
     auto store = CheckpointStore::Open(disk_, directory_, run, ShardId{shard}).value();
@@ -72,6 +77,7 @@ class CheckpointCommandTest : public testing::Test {
   int Do(CheckpointArguments arguments) {
     if (arguments.directory.empty()) arguments.directory = directory_;
     if (arguments.action == Action::kExport) arguments.output = output_;
+    if (arguments.action == Action::kReshard) arguments.output = resharded_;
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     const int code = CheckpointCommand(arguments);
@@ -93,6 +99,7 @@ class CheckpointCommandTest : public testing::Test {
   const std::string directory_ =
       testing::TempDir() + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
   const std::string output_ = directory_ + "/model.safetensors";
+  const std::string resharded_ = directory_ + "-resharded";
   PosixDisk disk_;
   std::string out_;
   std::string err_;
@@ -143,6 +150,14 @@ TEST_F(CheckpointCommandTest, VerifiesAllAndNamesTheDamage) {
                               ": damaged: the checksum of bytes 0 to "));
 }
 
+TEST_F(CheckpointCommandTest, RedoesNoLogWithoutTheSettingsOfItsRun) {
+  Save(0, 0, 5);
+
+  EXPECT_EQ(Do({.action = Action::kVerify, .replay = true}), 74);
+  EXPECT_THAT(out_, HasSubstr("checkpoint-0-5: sound, "));
+  EXPECT_THAT(err_, HasSubstr(" has no coordinator.state, "));
+}
+
 TEST_F(CheckpointCommandTest, InspectsOne) {
   Save(0, 0, 5);
   Save(0, 0, 9);
@@ -181,7 +196,7 @@ TEST_F(CheckpointCommandTest, SaysWhichVersionsItJoinsWhereShardsHaveNoneInCommo
 
   ASSERT_EQ(Do({.action = Action::kExport}), 0) << err_;
 
-  EXPECT_THAT(out_, HasSubstr("versions 8,7 (shards 0 and up; they have no version in common)"));
+  EXPECT_THAT(out_, HasSubstr("versions 8,7 (shards 0 and up, the newest of each)"));
   std::vector<float> expected = Weights(8);
   const std::vector<float> second = Weights(7);
   std::copy(second.begin() + 48, second.end(), expected.begin() + 48);
@@ -204,6 +219,43 @@ TEST_F(CheckpointCommandTest, ExportsNoModelWithoutAShardOrWithDamage) {
   EXPECT_EQ(Do({.action = Action::kExport}), 74);
   EXPECT_THAT(err_, HasSubstr("checksum"));
   EXPECT_FALSE(fs::exists(output_));
+}
+
+TEST_F(CheckpointCommandTest, CutsASetForAnotherNumberOfServers) {
+  Save(0, 0, 7);
+  Save(1, 0, 7);
+
+  ASSERT_EQ(Do({.action = Action::kReshard, .servers = 3}), 0) << err_;
+
+  EXPECT_THAT(out_, AllOf(HasSubstr("/shard-2/checkpoint-0-7: values "),
+                          HasSubstr("made of run 00000000000000ab, version 7\n")));
+  EXPECT_EQ(Do({.action = Action::kVerify, .directory = resharded_}), 0) << err_;
+  ASSERT_EQ(Do({.action = Action::kExport, .directory = resharded_}), 0) << err_;
+  ExpectExported(Weights(7));
+  EXPECT_EQ(Do({.action = Action::kReshard, .servers = 2}), 74);
+  EXPECT_THAT(err_, HasSubstr("exists; name another directory"));
+}
+
+TEST_F(CheckpointCommandTest, CutsTheNewestOfEachWhereShardsHaveNoVersionInCommon) {
+  Save(0, 0, 8);
+  Save(1, 0, 7);
+
+  ASSERT_EQ(Do({.action = Action::kReshard, .servers = 1}), 0) << err_;
+
+  EXPECT_THAT(out_, AllOf(HasSubstr("/shard-0/checkpoint-0-8: values 0 to 90"),
+                          HasSubstr("versions 8,7 (shards 0 and up, ")));
+}
+
+TEST_F(CheckpointCommandTest, TakesNoCommonVersionThatEveryShardHasLeftBehind) {
+  for (const uint32_t shard : {0u, 1u}) Save(shard, 0, 0);
+  Save(0, 0, 8);
+  ASSERT_EQ(Do({.action = Action::kExport}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr(", version 0\n")) << "shard 1 has nothing newer";
+
+  Save(1, 0, 7);
+
+  ASSERT_EQ(Do({.action = Action::kExport, .force = true}), 0) << err_;
+  EXPECT_THAT(out_, HasSubstr("versions 8,7"));
 }
 
 TEST_F(CheckpointCommandTest, ExportsOneOfSeveralRuns) {

@@ -100,6 +100,25 @@ TEST(CommandLineTest, EndsTheTrainingOfTheCoordinatorThatIsNamed) {
   EXPECT_EQ(Refused({"stop"}), ExitCode::kUsage);
 }
 
+TEST(CommandLineTest, DrainsTheServerThatIsNamedOrAll) {
+  const auto one = Parsed<DrainArguments>({"drain", "--coordinator", "h:1", "--server", "2"});
+  EXPECT_EQ(one.coordinator, "h:1");
+  EXPECT_EQ(one.server, 2u);
+  EXPECT_EQ(one.timeout, absl::Seconds(30));
+  EXPECT_EQ(Parsed<DrainArguments>({"drain", "--coordinator", "h:1"}).server, std::nullopt);
+  EXPECT_EQ(Refused({"drain"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"drain", "--coordinator", "h:1", "--server", "x"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"drain", "--coordinator", "h:1", "--timeout", "0s"}), ExitCode::kUsage);
+}
+
+TEST(CommandLineTest, OrdersACheckpointOfTheRunThatIsNamed) {
+  const auto save =
+      Parsed<SaveArguments>({"checkpoint", "save", "--coordinator", "h:1", "--timeout", "10m"});
+  EXPECT_EQ(save.coordinator, "h:1");
+  EXPECT_EQ(save.timeout, absl::Minutes(10));
+  EXPECT_EQ(Refused({"checkpoint", "save"}), ExitCode::kUsage);
+}
+
 TEST(CommandLineTest, ChangesThePolicyAndSettingsThatAreNamed) {
   const auto policy =
       Parsed<ChangeArguments>({"policy", "set", "--coordinator", "h:1", "softsync", "--n", "2"});

@@ -48,6 +48,15 @@ TEST(FailureReportTest, NamesTheSignalOfACrashedServer) {
   EXPECT_EQ(report.text, "psctl: error: server 1 was killed by signal 11 (Segmentation fault)\n");
 }
 
+TEST(FailureReportTest, AServerThatSavesIsSaidToGoOn) {
+  const std::vector<ProcessEnd> ends = {{.name = {Role::kServer, 1}, .exit_code = 71}};
+  v1::RunStatus status = ExampleStatus();
+  status.set_checkpoint_interval_seconds(10);
+
+  EXPECT_THAT(DescribeFailure(ends, {.status = status}).message,
+              testing::HasSubstr("started again, it goes on with shard 1 (parameters 30000 to"));
+}
+
 TEST(FailureReportTest, SaysWhatWasLostWithAServerAndWhatToDo) {
   const std::vector<ProcessEnd> ends = {{.name = {Role::kServer, 1}, .signal = SIGKILL}};
 
@@ -138,10 +147,16 @@ TEST(FailureReportTest, SaysWhatTheStartWaitedFor) {
 TEST(FailureReportTest, TellsOfALostWorker) {
   const ProcessEnd end = {.name = {Role::kWorker, 2}, .signal = SIGKILL};
 
-  EXPECT_EQ(DescribeLostWorker(end, 3),
+  EXPECT_EQ(DescribeLostWorker(end, 3, false),
             "psctl: warning: worker 2 was lost: signal 9 (Killed); the run goes on with 3 "
             "workers");
-  EXPECT_EQ(DescribeLostWorker(end, 0),
+  EXPECT_EQ(DescribeLostWorker(end, 0, false),
+            "psctl: warning: worker 2 was lost: signal 9 (Killed); no worker is left");
+  EXPECT_EQ(
+      DescribeLostWorker(end, 3, true),
+      "psctl: warning: worker 2 was lost: signal 9 (Killed); where rounds need it, the run waits "
+      "for another in its place (cluster.on_worker_loss), such as ps_worker --worker 2");
+  EXPECT_EQ(DescribeLostWorker(end, 0, true),
             "psctl: warning: worker 2 was lost: signal 9 (Killed); no worker is left");
 }
 

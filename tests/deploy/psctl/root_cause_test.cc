@@ -119,6 +119,8 @@ TEST(RootCauseTest, StartsAServerAgainUnlessItWouldReportTheSameAgain) {
   EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 0)));
   EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 69)));
   EXPECT_TRUE(MayStartAgain(Exit(Role::kAggregator, 1, 1)));
+  EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 71))) << "a log that could not be written";
+  EXPECT_FALSE(MayStartAgain(Exit(Role::kServer, 1, 74))) << "a log that is damaged";
   EXPECT_FALSE(MayStartAgain(Exit(Role::kServer, 1, 78)));
   EXPECT_FALSE(MayStartAgain(Told(Killed(Role::kServer, 1, SIGKILL))));
   EXPECT_FALSE(MayStartAgain(Killed(Role::kWorker, 1, SIGKILL)));
@@ -128,6 +130,7 @@ TEST(RootCauseTest, PassesOnWhatTheUserCanActOn) {
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 78)), ExitCode::kConfiguration);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 74)), ExitCode::kIo);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 69)), ExitCode::kUnreachable);
+  EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 71)), ExitCode::kLogNotWritten);
   // psctl wrote that command line, not the user, so wrong usage is an internal error.
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 2)), ExitCode::kInternal);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kServer, 0, 42)), ExitCode::kInternal);

@@ -68,6 +68,30 @@ TEST(StatusAlarmsTest, NamesWorkersThatAreWaitedFor) {
   EXPECT_EQ(MissingText(status), "waiting for a worker to come back: all are gone, fails now");
 }
 
+TEST(StatusAlarmsTest, SaysInWhosePlaceAWorkerIsAwaitedAndSinceWhen) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_missing()->set_gone_seconds(12);
+  status.mutable_missing()->set_fails_in_seconds(48);
+  status.mutable_missing()->add_workers(2);
+  EXPECT_EQ(MissingText(status),
+            "waiting for another worker in place of worker 2, gone for 12.0 s, fails in 48.0 s");
+
+  status.mutable_missing()->add_workers(3);
+  EXPECT_EQ(
+      MissingText(status),
+      "waiting for other workers in place of workers 2 and 3, gone for 12.0 s, fails in 48.0 s");
+}
+
+TEST(StatusAlarmsTest, SaysHowManyMoreWorkersTheRunNeeds) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_missing()->set_gone_seconds(12);
+  status.mutable_missing()->set_fails_in_seconds(48);
+  status.mutable_missing()->set_more_workers(2);
+
+  EXPECT_EQ(MissingText(status),
+            "waiting for 2 more workers (cluster.min_workers), for 12.0 s by now, fails in 48.0 s");
+}
+
 TEST(StatusAlarmsTest, NamesAggregatorsThatAreWaitedFor) {
   v1::RunStatus status;
   status.set_phase(v1::WAITING_FOR_SERVERS);
@@ -168,6 +192,19 @@ TEST(StatusAlarmsTest, SaysWhyAShardCouldNotSaveACheckpoint) {
                              LineStyle::kAlarm},
                   ScreenLine{"shard 1 could not save a checkpoint, and it has none: disk full",
                              LineStyle::kAlarm}));
+}
+
+TEST(StatusAlarmsTest, NamesTheShardWhoseLogIsSlow) {
+  v1::RunStatus status = StatusWithCheckpoints();
+  status.mutable_shards(1)->mutable_log()->set_batch_seconds(1);
+  EXPECT_THAT(StatusAlarms(status), IsEmpty());
+
+  status.mutable_shards(1)->mutable_log()->set_batch_seconds(1.2);
+
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{"the log of shard 1 takes 1.20 s for a batch, and its pushes "
+                                     "wait for that: its disk is slow",
+                                     LineStyle::kWarning}));
 }
 
 TEST(StatusAlarmsTest, TellsOfAShardUntilItHasMadeAsManyVersionsAsItLost) {

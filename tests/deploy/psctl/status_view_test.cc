@@ -168,6 +168,24 @@ TEST(StatusViewTest, ShowsCheckpointsWhereTheRunSavesSome) {
   EXPECT_THAT(text, ContainsRegex("200 ms ago +2 +91, 5.10 s ago\n"));
 }
 
+TEST(StatusViewTest, ShowsTheLogsWhereShardsKeepSome) {
+  v1::RunStatus status = ExampleStatus();
+  status.set_checkpoint_interval_seconds(10);
+  EXPECT_THAT(StatusText(status), Not(HasSubstr("written")));
+
+  v1::LogStatus& log = *status.mutable_shards(1)->mutable_log();
+  log.set_bytes(512 << 10);
+  log.set_events(82);
+  log.set_batches(10);
+  log.set_batch_seconds(0.0031);
+  log.set_events_redone(2300);
+  const std::string text = StatusText(status);
+  EXPECT_THAT(text, HasSubstr("512.0 KiB written, 8.20 events a batch, at most 3.10 ms each; 1 "
+                              "shard went on from its log, 2300 events\n"));
+  EXPECT_THAT(text, ContainsRegex("checkpoint +log\n"));
+  EXPECT_THAT(text, ContainsRegex("512.0 KiB, 3.10 ms\n"));
+}
+
 TEST(StatusViewTest, MarksAServerThatIsSilent) {
   v1::RunStatus status = ExampleStatus();
   status.mutable_shards(1)->set_silent_seconds(21.34);

@@ -15,10 +15,10 @@ namespace {
 
 using Weighing = PolicyTraits::Weighing;
 
-ReceivedValues Piece(const std::vector<float>& values) {
+std::shared_ptr<const ReceivedValues> Piece(const std::vector<float>& values) {
   ReceivedValues::Buffer buffer = ReceivedValues::MakeBuffer(values.size());
   std::copy(values.begin(), values.end(), buffer.to.begin());
-  return std::move(buffer.values);
+  return std::make_shared<const ReceivedValues>(std::move(buffer.values));
 }
 
 /// Returns a gradient that came in two pieces.

@@ -124,8 +124,8 @@ TEST(MembershipTest, KeepsWhatBecameOfWorkersThatAreGone) {
   const Identity clean = Join(membership, std::nullopt, At(0));
   const Identity failed = Join(membership, std::nullopt, At(0));
 
-  membership.Leave(clean, "");
-  membership.Leave(failed, "out of memory");
+  membership.Leave(clean, "", At(1));
+  membership.Leave(failed, "out of memory", At(1));
 
   EXPECT_EQ(membership.workers().at(clean.worker).state, Membership::State::kLeft);
   EXPECT_EQ(membership.workers().at(failed.worker).state, Membership::State::kDead);
@@ -137,7 +137,7 @@ TEST(MembershipTest, CutsALongFailureBetweenCharacters) {
   const Identity worker = Join(membership, std::nullopt, At(0));
   std::string failure(Membership::kFailureBytesMax - 1, 'x');
 
-  membership.Leave(worker, failure + "\xCE\xBB and more");
+  membership.Leave(worker, failure + "\xCE\xBB and more", At(1));
 
   EXPECT_EQ(membership.workers().at(worker.worker).failure, failure);
 }
@@ -157,7 +157,7 @@ TEST(MembershipTest, TakesNoMoreThanThereIsMemoryForButEachAgain) {
   EXPECT_TRUE(membership.Register({.host = "b", .instance = 2}, At(0), 2).ok()) << "said again";
   EXPECT_TRUE(membership.Register({.worker = WorkerId{0}, .host = "a"}, At(0), 2).ok())
       << "started again";
-  membership.Leave({kRun, second->worker, second->incarnation}, "");
+  membership.Leave({kRun, second->worker, second->incarnation}, "", At(0));
   EXPECT_TRUE(membership.Register({.host = "c"}, At(0), 2).ok());
 }
 
@@ -195,7 +195,7 @@ TEST(MembershipTest, ViewsFollowTheLiveWorkersUnderRandomEvents) {
         highest = Value(made.incarnation);
         live[made.worker] = made;
       } else if (what == 1 && !live.empty()) {
-        membership.Leave(live.begin()->second, random.Below(2) == 0 ? "" : "broken");
+        membership.Leave(live.begin()->second, random.Below(2) == 0 ? "" : "broken", now);
         live.erase(live.begin());
       } else if (what == 2) {
         for (WorkerId died : membership.Expire(now)) ASSERT_EQ(live.erase(died), 1u);

@@ -167,12 +167,191 @@ TEST_F(SavesTest, AfterAReturnNobodyWaitsForTheLastOrder) {
   now_ += kInterval;
   ASSERT_EQ(Ask(true), 330u);
 
-  saves_.OnReturn();
+  saves_.OnInterrupted();
   ReportAll(100);
   EXPECT_EQ(Ask(true), std::nullopt);
   now_ += kInterval;
 
   EXPECT_EQ(Ask(true), 102u);
+}
+
+TEST_F(SavesTest, AnAwaitedOrderDoesNotWaitForTheInterval) {
+  ReportAll(300, {Saved(290)});
+  now_ += absl::Milliseconds(1);
+
+  const uint64_t number = saves_.Await(0);
+  EXPECT_EQ(number, 1u);
+  ASSERT_EQ(Ask(false), 0u);
+  ReportAll(300, {Saved(290)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+  EXPECT_TRUE(saves_.is_awaited()) << "nobody has saved";
+  Report(0, 301, {Saved(290), Saved(301)});
+  Report(1, 301, {Saved(290)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+  EXPECT_FALSE(saves_.IsCarriedOut(number)) << "shard 1 writes";
+  Report(1, 301, {Saved(290), Saved(301)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+  now_ += kInterval - absl::Milliseconds(1);
+  EXPECT_EQ(Ask(false), std::nullopt) << "the interval began with the order";
+}
+
+TEST_F(SavesTest, AnAwaitedOrderIsCarriedOutIfTheNewestVersionIsSaved) {
+  ReportAll(300, {Saved(300)});
+  const uint64_t number = saves_.Await(0);
+  ASSERT_EQ(Ask(false), 0u);
+  EXPECT_FALSE(saves_.IsCarriedOut(number)) << "no shard has heard of it";
+
+  ReportAll(300, {Saved(300)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
+TEST_F(SavesTest, AnAwaitedOrderComesAfterTheOneThatIsBeingCarriedOut) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(true), 330u);
+
+  const uint64_t number = saves_.Await(0);
+  EXPECT_EQ(number, 2u);
+  EXPECT_EQ(Ask(true), std::nullopt);
+  ReportAll(331, {Saved(330)});
+  const std::optional<uint64_t> next = Ask(true);
+  ASSERT_TRUE(next.has_value());
+  ReportAll(*next, {Saved(*next)});
+  EXPECT_EQ(Ask(true), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
+TEST_F(SavesTest, AnAwaitedOrderThatCameTooLateIsGivenAgainAtOnce) {
+  ReportAll(300);
+  const uint64_t number = saves_.Await(0);
+  const std::optional<uint64_t> first = Ask(true);
+  ASSERT_TRUE(first.has_value());
+  now_ += absl::Milliseconds(100);
+  ReportAll(*first + 10);
+
+  const std::optional<uint64_t> again = Ask(true);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_GT(*again, *first + 10);
+  ReportAll(*again, {Saved(*again)});
+  EXPECT_EQ(Ask(true), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
+TEST_F(SavesTest, AnAwaitedOrderIsGivenAgainAfterAnInterruption) {
+  ReportAll(300);
+  const uint64_t number = saves_.Await(0);
+  ASSERT_EQ(Ask(false), 0u);
+
+  saves_.OnInterrupted();
+  ReportAll(301, {Saved(301)});
+  EXPECT_EQ(Ask(false), std::nullopt) << "time counts from now on";
+  EXPECT_FALSE(saves_.IsCarriedOut(number));
+  ASSERT_EQ(Ask(false), 0u);
+  ReportAll(302, {Saved(301), Saved(302)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
+TEST_F(SavesTest, AnAwaitedOrderIsCarriedOutThoughAnotherOneIsAwaitedMeanwhile) {
+  ReportAll(300);
+  const uint64_t first = saves_.Await(0);
+  ASSERT_EQ(Ask(false), 0u);
+  const uint64_t second = saves_.Await(0);
+  EXPECT_EQ(second, first + 1);
+
+  ReportAll(301, {Saved(301)});
+  EXPECT_EQ(Ask(false), 0u) << "the second order";
+
+  EXPECT_TRUE(saves_.IsCarriedOut(first));
+  EXPECT_FALSE(saves_.IsCarriedOut(second));
+}
+
+TEST_F(SavesTest, ACheckpointOfAnEarlierOrderDoesNotCarryOutALaterOne) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(false), 0u);
+  Report(0, 500, {Saved(301)});
+  Report(1, 500);
+  now_ += Saves::kIntervalsMax * kInterval;
+  const uint64_t number = saves_.Await(0);
+  ASSERT_EQ(Ask(false), 0u) << "shard 1 has had its time";
+
+  Report(0, 501, {Saved(301), Saved(501)});
+  Report(1, 501, {Saved(302)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+  EXPECT_FALSE(saves_.IsCarriedOut(number)) << "shard 1 had begun that before";
+  Report(1, 502, {Saved(302), Saved(502)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
+TEST_F(SavesTest, AnOrderThatWillNotBeCarriedOutAnyMoreIsAwaitedUnderTheNextNumber) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(false), 0u);
+  const uint64_t number = saves_.order().number;
+  saves_.OnInterrupted();
+
+  EXPECT_EQ(saves_.Await(number), number + 1);
+
+  EXPECT_EQ(Ask(false), std::nullopt) << "time counts from now on";
+  EXPECT_EQ(Ask(false), 0u);
+}
+
+TEST_F(CoordinatorLivesTest, AnOperatorHearsWhenAllShardsHaveSaved) {
+  TrainDurably(Durable());
+  coordinator().Tick(now_);
+  Reach(5);
+
+  const absl::StatusOr<uint64_t> number = coordinator().OnSaveCheckpoint(0, now_);
+  ASSERT_TRUE(number.ok()) << number.status();
+  EXPECT_EQ(coordinator().orders().save.number, 1u);
+  reports_[0].saved.push_back(Saved(6));
+  reports_[0].version = Version{6};
+  Report(0);
+  absl::StatusOr<SaveProgress> progress = coordinator().AskSave(*number);
+  ASSERT_TRUE(progress.ok()) << progress.status();
+  EXPECT_FALSE(progress->is_complete);
+  EXPECT_TRUE(progress->shards[0].has_saved);
+  EXPECT_EQ(progress->shards[0].saved, Saved(6));
+  EXPECT_FALSE(progress->shards[1].has_saved);
+
+  const uint64_t changes = coordinator().changes();
+  reports_[1].saved.push_back(Saved(6));
+  reports_[1].version = Version{6};
+  Report(1);
+  EXPECT_TRUE(coordinator().AskSave(*number)->is_complete);
+  EXPECT_GT(coordinator().changes(), changes) << "so that the call is answered";
+  EXPECT_EQ(*coordinator().OnSaveCheckpoint(*number, now_), *number);
+}
+
+TEST_F(CoordinatorLivesTest, AnOperatorHearsWhyNoShardSaves) {
+  RunSpec spec = Durable();
+  Use(spec);
+  EXPECT_EQ(
+      coordinator().OnSaveCheckpoint(0, now_).status(),
+      absl::FailedPreconditionError("training has not begun: the run is WAITING_FOR_SERVERS"));
+  TrainDurably(spec);
+  const uint64_t number = *coordinator().OnSaveCheckpoint(0, now_);
+  ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(coordinator().AskSave(number).status()));
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "no finite numbers", now_, true).ok());
+  EXPECT_TRUE(absl::IsAborted(coordinator().OnSaveCheckpoint(0, now_).status()));
+
+  spec.durability.level = DurabilitySpec::Level::kMemory;
+  initialized_ = false;
+  TrainDurably(spec);
+  EXPECT_EQ(coordinator().OnSaveCheckpoint(0, now_).status(),
+            absl::FailedPreconditionError(
+                "the servers of this run make no checkpoints, as durability.level is memory"));
 }
 
 TEST_F(CoordinatorLivesTest, TheOrdersSayWhatToSaveWhileTheRunTrains) {

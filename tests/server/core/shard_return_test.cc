@@ -325,6 +325,75 @@ TEST_F(ShardReturnTest, AShardMayReturnFromAStateThatItSavedInALaterLife) {
 
 // The state as bytes.
 
+/// Returns a machine that has come to the same state in another process, once that has taken over.
+ShardMachine NextProcess(const ShardMachine& machine, const ShardMachine::Options& options,
+                         const EndedProcess& end) {
+  ShardMachine next(options);
+  next.Restore(machine.state());
+  EXPECT_FALSE(next.OnProcessEnd(end).saves);
+  return next;
+}
+
+TEST_F(ShardReturnTest, InTheSameLifeTheNextProcessKnowsAllButTheCalls) {
+  Start(Saving({Policy::kAsync}));
+  driver_->Push(PushOf(0, 1, 0), 1);
+  driver_->PublishAll();
+  driver_->Pull({.shard_map = TestPlan().shard_map, .min_version = Version{9}});
+  driver_->core().OnPull(CallId{90}, {.shard_map = TestPlan().shard_map});
+  driver_->core().OnPushHeader(PushOf(1, 1, 1).header);
+  ASSERT_EQ(core().waiting(), 1u);
+  ASSERT_EQ(core().pulls_under_way(), 1u);
+
+  const EndedProcess end = {.oldest_kept = Version{1}, .saved = core().state().last_saved};
+  const ShardMachine next = NextProcess(core(), Saving({Policy::kAsync}), end);
+
+  next.CheckInvariants();
+  EXPECT_EQ(next.waiting(), 0u);
+  EXPECT_EQ(next.pulls_under_way(), 0u);
+  EXPECT_EQ(next.bytes_queued(), 0u);
+  EXPECT_EQ(next.members().At(WorkerId{1}).pushes_arriving, 0u);
+  EXPECT_EQ(next.life(), Life{});
+  EXPECT_EQ(next.published(), Version{1});
+  EXPECT_EQ(next.members().At(WorkerId{0}).expected(), Sequence{2});
+}
+
+TEST_F(ShardReturnTest, InTheSameLifeVersionsWhoseValuesAreGoneAreNotKept) {
+  ShardMachine::Options options = Saving({Policy::kAsync});
+  options.versions_kept = 3;
+  Start(options);
+  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+    driver_->Push(PushOf(0, sequence, sequence - 1), 1);
+    driver_->PublishAll();
+  }
+  ASSERT_EQ(core().oldest_kept(), Version{1});
+
+  const EndedProcess end = {.oldest_kept = Version{2}, .saved = core().state().last_saved};
+  ShardMachine next = NextProcess(core(), options, end);
+
+  next.CheckInvariants();
+  EXPECT_EQ(next.oldest_kept(), Version{2});
+  for (uint64_t sequence = 4; sequence <= 5; ++sequence) {
+    ShardMachine::PushFacts push = PushOf(0, sequence, sequence - 1);
+    push.push = next.OnPushHeader(push.header).push;
+    next.OnPush(CallId{sequence}, push);
+    next.OnPublished(Version{sequence});
+    next.CheckInvariants();
+  }
+  EXPECT_EQ(next.oldest_kept(), Version{3});
+}
+
+TEST_F(ShardReturnTest, InTheSameLifeASaveThatDidNotComeToTheDiskIsDueAgain) {
+  StartAsync();
+  ASSERT_EQ(core().state().last_saved, Version{2});
+  const EndedProcess end = {.oldest_kept = Version{3}, .saved = Version{0}};
+
+  ShardMachine next(Saving({Policy::kAsync}));
+  next.Restore(core().state());
+  EXPECT_TRUE(next.OnProcessEnd(end).saves);
+
+  EXPECT_EQ(next.state().last_saved, Version{3});
+}
+
 TEST_F(ShardReturnTest, BytesThatEndTooEarlyOrTooLateAreNoState) {
   StartAsync();
   const std::string bytes = EncodeShardState(driver_->saved().back());

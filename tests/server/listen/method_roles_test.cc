@@ -6,6 +6,7 @@
 #include <string>
 
 #include "proto/coordinator.pb.h"
+#include "proto/operation.pb.h"
 #include "proto/shard.pb.h"
 
 namespace slipstream {
@@ -36,6 +37,7 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
       {"slipstream.v1.Coordinator.Leave", "-w---t"},
       {"slipstream.v1.Coordinator.EndTraining", "--o--t"},
       {"slipstream.v1.Coordinator.ChangeRun", "--o--t"},
+      {"slipstream.v1.Coordinator.SaveCheckpoint", "--o--t"},
       {"slipstream.v1.Coordinator.Follow", "-wo-rt"},
       {"slipstream.v1.Coordinator.GetStatus", "swovrt"},
       {"slipstream.v1.Coordinator.WatchStatus", "swovrt"},
@@ -44,10 +46,12 @@ TEST(MethodRolesTest, EveryMethodNamesItsRoles) {
       {"slipstream.v1.Shard.Pull", "swo-rt"},
       {"slipstream.v1.Shard.Push", "-w---t"},
       {"slipstream.v1.Shard.Exchange", "sw---t"},
+      {"slipstream.v1.Operation.Drain", "--o--t"},
   };
   std::map<std::string, std::string> found;
   for (const auto* file :
-       {v1::RegisterRequest::descriptor()->file(), v1::PullRequest::descriptor()->file()}) {
+       {v1::RegisterRequest::descriptor()->file(), v1::PullRequest::descriptor()->file(),
+        v1::DrainRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       const auto* service = file->service(i);
       for (int j = 0; j < service->method_count(); ++j) {

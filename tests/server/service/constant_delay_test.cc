@@ -31,7 +31,8 @@ double After(uint64_t updates, size_t delay, double learning_rate) {
     const float gradient = weights.front();
     FoldStep step = {.fold = {.weight = 1, .first = true}, .payload = {}};
     Segments segments = {std::as_bytes(std::span(&gradient, 1))};
-    step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), std::move(segments));
+    step.payload.pieces.push_back(
+        std::make_shared<const ReceivedValues>(std::vector<grpc::Slice>(), std::move(segments)));
     UpdateJob job;
     job.folds.push_back(std::move(step));
     job.update = {.from = Version{update},

@@ -34,7 +34,8 @@ UpdateJob OnesJob(const std::vector<float>& ones, uint64_t number) {
   constexpr size_t kPieceBytes = 20'011 * sizeof(float);
   for (size_t begin = 0; begin < bytes.size(); begin += kPieceBytes) {
     Segments segments = {bytes.subspan(begin, std::min(kPieceBytes, bytes.size() - begin))};
-    step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), std::move(segments));
+    step.payload.pieces.push_back(
+        std::make_shared<const ReceivedValues>(std::vector<grpc::Slice>(), std::move(segments)));
   }
   UpdateJob job;
   job.folds.push_back(std::move(step));

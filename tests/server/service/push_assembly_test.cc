@@ -58,9 +58,9 @@ absl::Status Add(PushAssembly& assembly, const std::vector<float>& gradient, siz
 std::vector<float> Collected(const PushPayload& payload) {
   std::vector<float> values(payload.bytes / sizeof(float));
   size_t begin = 0;
-  for (const ReceivedValues& piece : payload.pieces) {
-    CopyValues(piece.segments(), std::span(values).subspan(begin, piece.count()));
-    begin += piece.count();
+  for (const auto& piece : payload.pieces) {
+    CopyValues(piece->segments(), std::span(values).subspan(begin, piece->count()));
+    begin += piece->count();
   }
   return values;
 }

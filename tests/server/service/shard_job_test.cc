@@ -43,7 +43,8 @@ FoldStep Gradient(const std::vector<float>& values) {
   const auto* const bytes = reinterpret_cast<const std::byte*>(values.data());
   for (size_t begin = 0; begin < kCount; begin += kCount / 2) {
     Segments half = {{bytes + begin * sizeof(float), kCount / 2 * sizeof(float)}};
-    step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), std::move(half));
+    step.payload.pieces.push_back(
+        std::make_shared<const ReceivedValues>(std::vector<grpc::Slice>(), std::move(half)));
   }
   step.payload.bytes = values.size() * sizeof(float);
   return step;

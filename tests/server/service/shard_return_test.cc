@@ -87,11 +87,12 @@ class ShardReturnTest : public ShardServiceTest {
   PosixDisk disk_;
 };
 
-TEST_F(ShardReturnTest, SavesItsInitialWeightsByItself) {
+TEST_F(ShardReturnTest, SavesItsInitialWeightsBeforeItReportsThem) {
   Start(kAsync, 2);
-  AwaitSaved(0);
-  EXPECT_TRUE(Report().initialized());
-  EXPECT_EQ(Report().life(), 0u);
+  AwaitLife(0);
+  const v1::SyncServerRequest report = Report();
+  ASSERT_EQ(report.saved_size(), 1);
+  EXPECT_EQ(report.saved(0).version(), 0u);
 }
 
 TEST_F(ShardReturnTest, ANewProcessGoesOnFromTheCheckpointThatIsOrdered) {

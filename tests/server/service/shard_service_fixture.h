@@ -60,20 +60,27 @@ class ShardServiceTest : public testing::Test {
 
   /// Starts a shard that knows the model and expects the initial weights from worker 0.
   void Serve(ConsistencySpec consistency, uint32_t members) {
-    RunSpec run;
-    run.consistency = consistency;
-    run.optimizer.learning_rate = 1.0;
-    run.wire.chunk_bytes = 512;
     ShardService::Options options;
-    run.durability = durability_;
-    options.run = run;
+    options.run = SettingsOf(consistency);
     options.open_store = open_store_;
+    options.read_start = read_start_;
     options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
     service_ = std::make_unique<ShardService>(options, std::nullopt, local_name_);
     loopback_ = ServeOnLoopback(*service_);
     ASSERT_NE(loopback_.server, nullptr);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     GiveOrders(members);
+  }
+
+  /// Returns the settings of the shard.
+  RunSpec SettingsOf(ConsistencySpec consistency) const {
+    RunSpec run;
+    run.consistency = consistency;
+    run.optimizer = optimizer_;
+    run.wire.chunk_bytes = 512;
+    run.durability = durability_;
+    run.training.start_from = start_from_;
+    return run;
   }
 
   void TearDown() override {
@@ -241,6 +248,12 @@ class ShardServiceTest : public testing::Test {
   // Set by tests of checkpoints before they start the service.
   DurabilitySpec durability_;
   decltype(ShardService::Options::open_store) open_store_;
+
+  // Set by tests of starts from a checkpoint.
+  OptimizerSpec optimizer_ = {.learning_rate = 1.0};
+  StartSpec start_from_;
+  ReadRunStart read_start_;
+
   const std::string local_name_ = NewLocalName();  // The local socket that clients are told,
                                                    // whether or not anything listens there.
   std::atomic<int64_t> milliseconds_ = 0;  // The service's clock, which only the test moves.

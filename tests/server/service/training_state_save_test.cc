@@ -49,8 +49,8 @@ class SavedStateTest : public testing::TestWithParam<RuleKind> {
       const std::vector<float> gradient = GradientOf(version);
       FoldStep step;
       step.fold = {.weight = 1.0f, .first = true};
-      step.payload.pieces.emplace_back(std::vector<grpc::Slice>(),
-                                       Segments{std::as_bytes(std::span(gradient))});
+      step.payload.pieces.push_back(std::make_shared<const ReceivedValues>(
+          std::vector<grpc::Slice>(), Segments{std::as_bytes(std::span(gradient))}));
       UpdateJob job;
       job.folds.push_back(std::move(step));
       job.update = {.from = Version{version}, .to = Version{version + 1}, .learning_rate = 0.1f};

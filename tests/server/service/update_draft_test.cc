@@ -75,7 +75,8 @@ UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
   FoldStep& step = job.folds.emplace_back();
   step.fold = {.weight = forecast.weight, .first = true};
   for (size_t begin = 0; begin < kCount; begin += kChunk) {
-    step.payload.pieces.emplace_back(std::vector<grpc::Slice>(), Part(values, begin));
+    step.payload.pieces.push_back(
+        std::make_shared<const ReceivedValues>(std::vector<grpc::Slice>(), Part(values, begin)));
   }
   job.update = Update{.from = forecast.from,
                       .to = Next(forecast.from),
@@ -148,6 +149,7 @@ TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
   }
 
   ExpectSameBits(newest, Plain({0, 1, 2}));
+  EXPECT_EQ(training_state_->Save().updates, 3u);
   const std::vector<float> first = RandomValues(kSeed);
   EXPECT_EQ(std::equal(first.begin() + 511, first.begin() + 991, newest->values().begin() + 511),
             GetParam().has_options)

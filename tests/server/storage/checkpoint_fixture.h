@@ -57,9 +57,9 @@ inline absl::StatusOr<std::unique_ptr<CheckpointStore>> OpenStore(Disk& disk) {
 }
 
 inline absl::Status SaveContent(CheckpointStore& store, const SavedVersion& saved,
-                                const Content& content) {
+                                const Content& content, uint64_t log = 0) {
   const CheckpointArray arrays[] = {{"weights", content.weights}, {"state0", content.momentum}};
-  return store.Save({.run = kRun, .shard = kShard, .range = kRange, .saved = saved},
+  return store.Save({.run = kRun, .shard = kShard, .range = kRange, .saved = saved, .log = log},
                     PartOf(WholeModel(), kRange), content.state, arrays);
 }
 

@@ -55,6 +55,16 @@ TEST(CheckpointManifestTest, IsReadAsItWasWritten) {
   EXPECT_EQ(ParseManifest(EncodeManifest(Example())).value(), Example());
 }
 
+TEST(CheckpointManifestTest, NamesTheSegmentOfALogIfThereIsOne) {
+  CheckpointManifest manifest = Example();
+  manifest.facts.log = 7;
+
+  const std::string text = EncodeManifest(manifest);
+
+  EXPECT_NE(text.find("\nstage 1\nlog 7\narray 10 weights\n"), text.npos);
+  EXPECT_EQ(ParseManifest(text).value(), manifest);
+}
+
 TEST(CheckpointManifestTest, RefusesAnotherFormatByItsNumber) {
   std::string body = Body();
   body.replace(body.find("format 1"), 8, "format 2");
@@ -79,6 +89,7 @@ TEST(CheckpointManifestTest, RefusesFactsThatDoNotAgree) {
       {"life 2", "life -2"},
       {"life 2", "life 2 "},
       {"stage 1\n", ""},
+      {"stage 1\n", "stage 1\nlog 0\n"},
       {"file 240", "file 18446744073709551615"},
       {"2027-01-15T08:00:00Z", "today"}};
   for (const auto& [from, to] : changes) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/storage/log_segment.h"
 #include "tests/server/storage/checkpoint_fixture.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/simulated_disk.h"
@@ -81,12 +82,67 @@ TEST_F(CheckpointStoreTest, TellsHowLargeACheckpointIs) {
   EXPECT_EQ(bytes, on_disk);
 }
 
-TEST_F(CheckpointStoreTest, ASecondSaveOfAVersionChangesNothing) {
+TEST_F(CheckpointStoreTest, ASecondSaveOfAVersionTakesThePlaceOfTheFirst) {
+  SaveAll({Saved(0, 0), Saved(0, 1)});
+
+  ASSERT_TRUE(SaveContent(*store_, Saved(0, 0, 2), Content::Of(99), 7).ok());
+  disk_.Crash();
+  Open();
+
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 0, 2), Saved(0, 1)));
+  EXPECT_EQ(LoadContent(*store_, Saved(0, 0)).value(), Content::Of(99));
+  EXPECT_EQ(store_->LogOf(Saved(0, 0)), 7u);
+  EXPECT_THAT(Names(), ElementsAre("checkpoint-0-0", "checkpoint-0-1"));
+}
+
+TEST_F(CheckpointStoreTest, KnowsTheSegmentOfTheLogThatBeginsWithACheckpoint) {
   SaveAll({Saved(0, 1)});
+  ASSERT_TRUE(SaveContent(*store_, Saved(0, 2), Content::Of(2), 5).ok());
+  EXPECT_EQ(store_->LogOf(Saved(0, 2)), 5u);
 
-  EXPECT_TRUE(SaveContent(*store_, Saved(0, 1), Content::Of(99)).ok());
+  Open();
 
-  EXPECT_EQ(LoadContent(*store_, Saved(0, 1)).value(), Content::Of(1));
+  EXPECT_EQ(store_->LogOf(Saved(0, 1)), 0u);
+  EXPECT_EQ(store_->LogOf(Saved(0, 2)), 5u);
+  EXPECT_EQ(store_->LogOf(Saved(0, 3)), 0u);
+  EXPECT_EQ(store_->directory(), kDirectory);
+  EXPECT_EQ(&store_->disk(), &disk_);
+}
+
+TEST_F(CheckpointStoreTest, KeepsTheLogFromTheOldestCheckpointOnThatItOffers) {
+  for (uint64_t segment = 1; segment <= 6; ++segment) {
+    ASSERT_TRUE(LogSegmentWriter::Create(disk_, kDirectory, segment).ok());
+  }
+  for (const uint64_t version : {1, 2, 3, 4}) {
+    ASSERT_TRUE(SaveContent(*store_, Saved(0, version), Content::Of(version), version + 1).ok());
+  }
+
+  ASSERT_TRUE(store_->Prune(4, std::nullopt).ok());
+  EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(2, 3, 4, 5, 6));
+
+  ASSERT_TRUE(store_->Prune(2, Saved(0, 2)).ok());
+  EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(3, 4, 5, 6));
+
+  // A shard never goes on from a damaged checkpoint, so that needs no log.
+  disk_.BytesOf(std::string(kDirectory) + "/checkpoint-0-2/state.bin")[0] ^= 1;
+  EXPECT_FALSE(store_->LoadState(Saved(0, 2)).ok());
+  ASSERT_TRUE(store_->Prune(3, std::nullopt).ok());
+  EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(4, 5, 6));
+
+  disk_.BytesOf(std::string(kDirectory) + "/checkpoint-0-4/state.bin")[0] ^= 1;
+  EXPECT_FALSE(store_->LoadState(Saved(0, 4)).ok());
+  ASSERT_TRUE(store_->Prune(1, std::nullopt).ok());
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 3)));
+  EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(4, 5, 6));
+}
+
+TEST_F(CheckpointStoreTest, CheckpointsWithoutALogRemoveNoSegment) {
+  ASSERT_TRUE(LogSegmentWriter::Create(disk_, kDirectory, 1).ok());
+  SaveAll({Saved(0, 1), Saved(0, 2)});
+
+  ASSERT_TRUE(store_->Prune(1, std::nullopt).ok());
+
+  EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(1));
 }
 
 TEST_F(CheckpointStoreTest, OnlyOneProcessHasADirectory) {

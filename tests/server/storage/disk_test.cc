@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -15,6 +16,7 @@
 namespace slipstream {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -64,6 +66,30 @@ TEST_P(DiskTest, KeepsFilesInDirectories) {
   EXPECT_TRUE(disk_->SyncDirectory(directory_ + "/a").ok());
 }
 
+TEST_P(DiskTest, AppendsPartsAndCutsAFileOff) {
+  const std::string path = directory_ + "/a/one";
+  std::vector<std::string> texts;
+  std::string all;
+  // These are more parts than one call of the system takes.
+  for (size_t i = 0; i < 3000; ++i) {
+    texts.push_back(std::string(i % 7, static_cast<char>('a' + i % 26)));
+    all += texts.back();
+  }
+  std::vector<std::span<const std::byte>> parts;
+  for (const std::string& text : texts) parts.push_back(Bytes(text));
+  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk_->Create(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+
+  ASSERT_TRUE((*file)->Append(parts).ok());
+  ASSERT_TRUE((*file)->Append(Bytes("end")).ok());
+  EXPECT_EQ(Read(*disk_, path, 0, all.size() + 3), all + "end");
+
+  ASSERT_TRUE(disk_->Truncate(path, 10).ok());
+  EXPECT_THAT(disk_->List(directory_ + "/a").value(),
+              Contains(DiskEntry{.name = "one", .bytes = 10}));
+  EXPECT_EQ(Read(*disk_, path, 0, 10), all.substr(0, 10));
+}
+
 TEST_P(DiskTest, RenamesAndRemoves) {
   ASSERT_TRUE(Write(*disk_, directory_ + "/a/one", "x").ok());
 
@@ -96,6 +122,7 @@ TEST_P(DiskTest, RefusesWhatCannotBeAndNamesThePath) {
          directory_ + "/a");
   expect(disk_->Create(none).status(), absl::StatusCode::kNotFound, none);
   expect(disk_->ReadAt(none, 0, bytes), absl::StatusCode::kNotFound, none);
+  expect(disk_->Truncate(none, 0), absl::StatusCode::kNotFound, none);
   expect(disk_->Rename(none, one), absl::StatusCode::kNotFound, none);
   expect(disk_->Remove(none), absl::StatusCode::kNotFound, none);
   expect(disk_->List(none).status(), absl::StatusCode::kNotFound, none);
@@ -134,6 +161,18 @@ TEST(SimulatedDiskTest, ACrashUndoesWhatWasNotSynced) {
   EXPECT_THAT(disk.List("/a").value(), ElementsAre(DiskEntry{.name = "synced", .bytes = 1},
                                                    DiskEntry{.name = "tail", .bytes = 4}));
   EXPECT_EQ(Read(disk, "/a/tail", 0, 4), "head");
+}
+
+TEST(SimulatedDiskTest, ATruncationIsOnTheDiskAtOnce) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(disk.MakeDirectories("/a").ok());
+  ASSERT_TRUE(Write(disk, "/a/one", "0123456789").ok());
+  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
+
+  ASSERT_TRUE(disk.Truncate("/a/one", 4).ok());
+  disk.Crash();
+
+  EXPECT_THAT(disk.List("/a").value(), ElementsAre(DiskEntry{.name = "one", .bytes = 4}));
 }
 
 }  // namespace

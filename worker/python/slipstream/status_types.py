@@ -108,6 +108,19 @@ class CheckpointStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class LogStatus:
+    """The log of a shard whose pushes survive its end (durability.level synced)."""
+    # What this process has written. The events of a batch were synced together.
+    bytes: int = 0
+    events: int = 0
+    batches: int = 0
+    # The time from the first event of a batch to its being on the disk, on average over the newest batches.
+    batch_seconds: float = 0.0
+    # The events that this process redid when it began; 0 if it began the run.
+    events_redone: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class ShardStatus:
     """The message ShardStatus."""
     shard: int = 0
@@ -179,6 +192,10 @@ class ShardStatus:
     checkpoint: CheckpointStatus = dataclasses.field(default_factory=lambda: CheckpointStatus())
     # Why the last try to make a checkpoint failed; empty if it did not.
     checkpoint_failure: str = ""
+    # Its log; not set without one.
+    log: LogStatus = dataclasses.field(default_factory=lambda: LogStatus())
+    # The checkpoint that this process began the run with, such as "run 00c0ffee00c0ffee, version 1200".
+    started_from: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -336,12 +353,16 @@ class MissingMembers:
         shard: int = 0
 
     servers: tuple[MissingMembers.Server, ...] = ()
-    # Ids of workers. Empty if a server or an aggregator is missing, or if any worker would do.
+    # Ids of workers. Empty if a server or an aggregator is missing, or if any worker would do. While the run
+    # is TRAINING, these are gone, and others are awaited in their places (cluster.on_worker_loss).
     workers: tuple[int, ...] = ()
     fails_in_seconds: float = 0.0
     # The aggregators that have not come, or while the run is INITIALIZING, those that do not know its members
     # yet. Empty if a server or a worker is missing.
     aggregators: tuple[MissingMembers.Aggregator, ...] = ()
+    # Once training has begun: how many workers are lacking, if any would do, and for how long.
+    more_workers: int = 0
+    gone_seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -446,8 +467,8 @@ class RunStatus:
     parameters: int = 0
     # Over all shards; absent without a guard.
     guard: GuardStatus = dataclasses.field(default_factory=lambda: GuardStatus())
-    # Why training ended: "epochs", "max_steps", "max_seconds", "target_accuracy", or "interrupted" by
-    # EndTraining; empty before that, and if the run failed in training.
+    # Why training ended: "epochs", "max_steps", "max_seconds", "target_accuracy", "interrupted" by
+    # EndTraining, or "too_few_workers"; empty before that, and if the run failed in training.
     ended_by: str = ""
     # Set if traffic is not encrypted and may leave this machine: security.plaintext is accept_the_risk.
     plaintext_accepted: bool = False

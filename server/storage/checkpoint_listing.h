@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_CHECKPOINT_LISTING_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_CHECKPOINT_LISTING_H_
+#ifndef SLIPSTREAM_SERVER_STORAGE_CHECKPOINT_LISTING_H_
+#define SLIPSTREAM_SERVER_STORAGE_CHECKPOINT_LISTING_H_
 
 #include <cstdint>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-/// A checkpoint below the directory that psctl was given. Its run, shard and name are those that
+/// A checkpoint below a directory that a user has named. Its run, shard and name are those that
 /// the directories have.
 struct ListedCheckpoint {
   std::string path;
@@ -40,13 +40,14 @@ struct ListedCheckpoint {
 absl::StatusOr<std::vector<ListedCheckpoint>> ListCheckpoints(Disk& disk,
                                                               const std::string& directory);
 
-/// Chooses one checkpoint of each shard for an export: the newest that all shards have, or if they
-/// have none in common, each shard's newest. With `version`, only those of that version count;
-/// those that are of no use never do. INVALID_ARGUMENT if there are several runs, NOT_FOUND if a
-/// shard has no such checkpoint.
+/// Chooses one checkpoint of each shard for an export: the newest that all shards have, or if every
+/// shard has a newer one than that, each shard's newest. (Shards that do not save together have
+/// version 0 in common, and other versions by chance.) With `version`, only those of that version
+/// count; those that are of no use never do. INVALID_ARGUMENT if there are several runs, NOT_FOUND
+/// if a shard has no such checkpoint.
 absl::StatusOr<std::vector<ListedCheckpoint>> ChooseForExport(
     const std::vector<ListedCheckpoint>& listed, std::optional<uint64_t> version);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_CHECKPOINT_LISTING_H_
+#endif  // SLIPSTREAM_SERVER_STORAGE_CHECKPOINT_LISTING_H_

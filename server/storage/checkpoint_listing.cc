@@ -1,4 +1,4 @@
-#include "deploy/psctl/checkpoint_listing.h"
+#include "server/storage/checkpoint_listing.h"
 
 #include <fmt/format.h>
 
@@ -52,9 +52,10 @@ void NoteWhichAreOnAllShards(std::vector<ListedCheckpoint>& listed) {
   }
 }
 
-/// Orders by whether all shards have it, and then by age.
-bool IsBetter(const ListedCheckpoint& one, const ListedCheckpoint& other) {
-  return std::tie(one.is_on_all_shards, one.name) > std::tie(other.is_on_all_shards, other.name);
+/// Returns whether a shard has no newer checkpoint than the newest that all shards have. `newest`
+/// has that of each shard.
+bool AnyIsOnAllShards(const std::vector<ListedCheckpoint>& newest) {
+  return std::ranges::any_of(newest, &ListedCheckpoint::is_on_all_shards);
 }
 
 }  // namespace
@@ -96,22 +97,26 @@ absl::StatusOr<std::vector<ListedCheckpoint>> ChooseForExport(
         shards.size(), RunDirectoryName(shards.begin()->first),
         RunDirectoryName(shards.rbegin()->first)));
   }
-  std::vector<ListedCheckpoint> chosen;
+  std::vector<ListedCheckpoint> newest;
+  std::vector<ListedCheckpoint> newest_on_all;
   for (const ShardId shard : shards.begin()->second) {
-    const ListedCheckpoint* best = nullptr;
-    for (const ListedCheckpoint& each : listed) {
+    const ListedCheckpoint* last = nullptr;
+    const ListedCheckpoint* last_on_all = nullptr;
+    for (const ListedCheckpoint& each : listed) {  // The oldest first.
       const bool is_wanted = !version || Value(each.name.version) == *version;
       if (each.shard != shard || !each.state.ok() || !is_wanted) continue;
-      if (best == nullptr || IsBetter(each, *best)) best = &each;
+      last = &each;
+      if (each.is_on_all_shards) last_on_all = &each;
     }
-    if (best == nullptr) {
+    if (last == nullptr) {
       return absl::NotFoundError(
           fmt::format("{} has no checkpoint{} that can be used", ShardDirectoryName(shard),
                       version ? fmt::format(" of version {}", *version) : std::string()));
     }
-    chosen.push_back(*best);
+    newest.push_back(*last);
+    if (last_on_all != nullptr) newest_on_all.push_back(*last_on_all);
   }
-  return chosen;
+  return AnyIsOnAllShards(newest) ? newest_on_all : newest;
 }
 
 }  // namespace slipstream

@@ -1,0 +1,148 @@
+#include "server/service/shard_recovery.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "common/log/log.h"
+#include "server/service/shard_log.h"
+#include "server/storage/log_segment.h"
+
+namespace slipstream {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often the log of the process says how far the shard is.
+constexpr std::chrono::seconds kProgressInterval{2};
+
+/// Adds to the message the place of the record that was read last.
+absl::Status DamageIn(const std::string& directory, const LogReader& reader,
+                      const absl::Status& damage) {
+  return absl::Status(damage.code(), fmt::format("{}: a record of the batch at byte {}: {}",
+                                                 SegmentPath(directory, reader.segment()),
+                                                 reader.position(), std::string(damage.message())));
+}
+
+/// Fills buffers with all arrays of a checkpoint.
+absl::StatusOr<ShardSave> Load(CheckpointWriter& checkpoints, const SavedVersion& which,
+                               const ModelOrders& model, Shard& shard, ArrayBuffers& arrays) {
+  absl::StatusOr<ShardSave> save = checkpoints.ReadState(which);
+  if (!save.ok()) return save;
+  arrays = shard.NewArrays(model);
+  if (arrays.empty()) return absl::ResourceExhaustedError("there is not enough memory");
+  ArrayBuffers all = arrays;
+  for (auto& [version, weights] : save->bases) {
+    std::shared_ptr<FloatBuffer> base = shard.training_state()->NewWeights();
+    all.emplace_back(NameOfBase(version), base);
+    weights = std::move(base);
+  }
+  if (absl::Status read = checkpoints.ReadArrays(which, all); !read.ok()) return read;
+  return save;
+}
+
+absl::StatusOr<ShardSave> LoadNewest(CheckpointWriter& checkpoints, const ModelOrders& model,
+                                     Shard& shard, ArrayBuffers& arrays) {
+  while (true) {
+    const std::vector<SavedVersion> saved = checkpoints.saved();
+    absl::StatusOr<ShardSave> save = Load(checkpoints, saved.back(), model, shard, arrays);
+    // One that is damaged is not among those saved any more.
+    if (!absl::IsDataLoss(save.status()) || saved.size() == 1) return save;
+    LogWarning("a checkpoint is damaged; the shard goes on from the one before, and a longer log",
+               {{"reason", save.status().message()}});
+  }
+}
+
+/// Where to read, as in RedoLog.
+struct LogRange {
+  const std::string& directory;
+  uint64_t first = 0;
+  uint64_t until = 0;
+};
+
+/// Does what RedoLog does, with a reader that was opened at the range's beginning.
+absl::StatusOr<RedoneLog> Redo(LogReader& reader, const LogRange& range, Shard& shard,
+                               const std::function<void(uint64_t events)>& progress,
+                               const std::function<bool()>& is_stopping) {
+  RedoneLog redone = {.last_segment = range.first};
+  EventsOfLog events;
+  while (true) {
+    const absl::StatusOr<std::optional<std::span<const std::byte>>> record = reader.Next();
+    if (!record.ok()) return record.status();
+    if (!record->has_value()) break;
+    const uint64_t segment = reader.segment();
+    if (range.until != 0 && segment >= range.until) return redone;
+    // No event is in two segments, so what is left of the one before was never complete.
+    if (segment != redone.last_segment) events = EventsOfLog();
+    redone.last_segment = segment;
+    absl::StatusOr<std::optional<EventsOfLog::Event>> event = events.Add(**record);
+    absl::Status done = event.status();
+    if (event.ok() && event->has_value()) {
+      if (is_stopping()) return absl::CancelledError("the process ends");
+      done = shard.Redo((*event)->event, std::move((*event)->payload));
+      progress(++redone.events);
+    }
+    if (!done.ok()) return DamageIn(range.directory, reader, done);
+  }
+  redone.last_segment = reader.last();
+  redone.torn_bytes = reader.end().torn_bytes;
+  return redone;
+}
+
+}  // namespace
+
+absl::StatusOr<RedoneLog> RedoLog(Disk& disk, const std::string& directory, uint64_t first,
+                                  uint64_t until, Shard& shard,
+                                  const std::function<void(uint64_t events)>& progress,
+                                  const std::function<bool()>& is_stopping) {
+  absl::StatusOr<LogReader> reader = LogReader::Open(disk, directory, first);
+  if (!reader.ok()) return reader.status();
+  return Redo(*reader, {directory, first, until}, shard, progress, is_stopping);
+}
+
+absl::StatusOr<RecoveredShard> RecoverShard(CheckpointWriter& checkpoints, const ModelOrders& model,
+                                            Shard& shard,
+                                            const std::function<bool()>& is_stopping) {
+  const Clock::time_point begin = Clock::now();
+  ArrayBuffers arrays;
+  absl::StatusOr<ShardSave> save = LoadNewest(checkpoints, model, shard, arrays);
+  if (!save.ok()) return save.status();
+  const SavedVersion from = save->version();
+  const uint64_t first = save->log;
+  shard.BeginRedo(*std::move(save), std::move(arrays));
+
+  Clock::time_point last_line = begin;
+  const auto say = [&](uint64_t events) {
+    LogInfo("redoing the log", {{"checkpoint", Value(from.version)}, {"events", events}});
+  };
+  say(0);
+  const auto progress = [&](uint64_t events) {
+    if (Clock::now() - last_line < kProgressInterval) return;
+    last_line = Clock::now();
+    say(events);
+  };
+  const std::string& directory = checkpoints.store().directory();
+  absl::StatusOr<LogReader> reader = LogReader::Open(checkpoints.store().disk(), directory, first);
+  if (!reader.ok()) return reader.status();
+  const absl::StatusOr<RedoneLog> log =
+      Redo(*reader, {directory, first}, shard, progress, is_stopping);
+  if (!log.ok()) return log.status();
+  const absl::Status cut = reader->CutTail();
+  if (!cut.ok()) return absl::UnavailableError(cut.message());
+  const absl::StatusOr<std::vector<uint64_t>> segments =
+      ListSegments(checkpoints.store().disk(), directory);
+  if (!segments.ok()) return segments.status();
+  const std::chrono::duration<double> seconds = Clock::now() - begin;
+  LogWarning("went on from the log", {{"checkpoint", Value(from.version)},
+                                      {"version", Value(shard.machine().decided())},
+                                      {"events", log->events},
+                                      {"seconds", seconds.count()},
+                                      {"torn_bytes", log->torn_bytes}});
+  return RecoveredShard{from, *log, segments->back()};
+}
+
+}  // namespace slipstream

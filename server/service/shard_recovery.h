@@ -1,0 +1,65 @@
+#ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_RECOVERY_H_
+#define SLIPSTREAM_SERVER_SERVICE_SHARD_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "server/core/coordinator_orders.h"
+#include "server/core/saved_version.h"
+#include "server/service/checkpoint_writer.h"
+#include "server/service/shard.h"
+#include "server/storage/disk.h"
+
+namespace slipstream {
+
+/// The log of a shard, as RedoLog has found it.
+struct RedoneLog {
+  uint64_t events = 0;
+
+  /// The newest segment that was read.
+  uint64_t last_segment = 0;
+
+  /// The bytes at its end that a crash has left of events of which nobody was told.
+  uint64_t torn_bytes = 0;
+};
+
+/// Tells the shard the events of the log in `directory`, from segment `first` on up to the end, or
+/// to the beginning of segment `until` if that is not 0. An event at the end whose records are not
+/// all there was never told to anybody, and is left out. The files stay as they are.
+///
+/// DATA_LOSS with file and position if the log is damaged, or has events that no shard in this
+/// state records; FAILED_PRECONDITION if another version of the program wrote it; CANCELLED once
+/// `is_stopping` returns true. The shard's state has no meaning then. `progress` is called now and
+/// then with the number of events so far. Takes as long as the updates in the log do. REQUIRES:
+/// BeginRedo was called; EndRedo has to follow.
+absl::StatusOr<RedoneLog> RedoLog(
+    Disk& disk, const std::string& directory, uint64_t first, uint64_t until, Shard& shard,
+    const std::function<void(uint64_t events)>& progress,
+    const std::function<bool()>& is_stopping = [] { return false; });
+
+/// The state from which a shard has gone on.
+struct RecoveredShard {
+  /// The checkpoint, and the log behind it.
+  SavedVersion from;
+  RedoneLog log;
+
+  /// The newest segment that the directory has, now that the tail is cut off.
+  uint64_t last_segment = 0;
+};
+
+/// Brings a new shard to the state that an earlier process has left in its directory: takes the
+/// newest checkpoint that is sound, redoes the log behind it, and cuts off what a crash has torn.
+/// Says in the process's log how far it is. A new segment, and EndRedo, have to follow.
+///
+/// Fails as RedoLog does, or as CheckpointWriter::ReadState if no checkpoint is sound; UNAVAILABLE
+/// if the tail cannot be cut off. If the shard has no memory for the model, its failure() says so.
+/// REQUIRES: the directory has a checkpoint; nothing was told to the shard before, and nothing is
+/// being written to the directory.
+absl::StatusOr<RecoveredShard> RecoverShard(CheckpointWriter& checkpoints, const ModelOrders& model,
+                                            Shard& shard, const std::function<bool()>& is_stopping);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_SERVICE_SHARD_RECOVERY_H_

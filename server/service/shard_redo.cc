@@ -1,0 +1,152 @@
+// The part of Shard that goes on, in another process, from a checkpoint and from the events that
+// were recorded behind it.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "server/core/shard_return.h"
+#include "server/service/shard.h"
+
+namespace slipstream {
+namespace {
+
+absl::Status NoSuchEvent(const char* why) {
+  return absl::DataLossError(fmt::format("no shard in this state records this event: {}", why));
+}
+
+absl::Status Unreadable() { return NoSuchEvent("its bytes make no sense"); }
+
+}  // namespace
+
+void Shard::BeginRedo(ShardSave saved, ArrayBuffers arrays) {
+  redone_from_ = saved.state.decided;
+  training_state_->Restore(std::move(arrays), saved.values);
+  machine_.Restore(std::move(saved.state));
+  for (auto& [version, weights] : saved.bases) kept_[version] = NewKept(std::move(weights));
+  kept_[*redone_from_] = NewKept(training_state_->newest());
+  if (keeps_bases_) {
+    for (const Version version : machine_.BasesKept()) bases_[version] = kept_.at(version).weights;
+  }
+  for (const UnfinishedJob& job : saved.unfinished) jobs_.push_back({.done = job});
+}
+
+absl::Status Shard::Redo(std::string_view event,
+                         std::vector<std::shared_ptr<const ReceivedValues>> payload) {
+  ArchiveReader archive(event);
+  ShardEvent kind{};
+  archive(kind);
+  if (!archive.ok()) return Unreadable();
+  switch (kind) {
+    case ShardEvent::kOrders:
+      return RedoAs(archive, &Shard::TakeOrders);
+    case ShardEvent::kCoordinatorAsked:
+      return RedoAs(archive, &Shard::OnCoordinatorAsked);
+    case ShardEvent::kCoordinatorAnswered:
+      return RedoAs(archive, &Shard::OnCoordinatorAnswered);
+    case ShardEvent::kInitialWeights:
+      return NoSuchEvent("initial weights were put in place, which the log does not have");
+    case ShardEvent::kPull:
+      return RedoAs(archive, &Shard::TakePull);
+    case ShardEvent::kPullDone:
+      return RedoPullDone(archive);
+    case ShardEvent::kPushHeader:
+      return RedoAs(archive, &Shard::TakePushHeader);
+    case ShardEvent::kDraftDropped:
+      return RedoAs(archive, &Shard::TakeDroppedDraft);
+    case ShardEvent::kPush:
+      return RedoPush(archive, std::move(payload));
+    case ShardEvent::kPushAbandoned:
+      return RedoAs(archive, &Shard::TakeAbandonedPush);
+    case ShardEvent::kCancelled:
+      return RedoAs(archive, &Shard::Cancel);
+    case ShardEvent::kJobDone:
+      return RedoJob(archive);
+    case ShardEvent::kProcessEnd:
+      return RedoAs(archive, &Shard::TakeProcessEnd);
+  }
+  return NoSuchEvent("its kind is unknown");
+}
+
+template <typename Result, typename... Arguments>
+absl::Status Shard::RedoAs(ArchiveReader& archive, Result (Shard::*take)(Arguments...)) {
+  std::tuple<std::remove_cvref_t<Arguments>...> arguments;
+  std::apply([&archive](auto&... each) { archive(each...); }, arguments);
+  if (!archive.is_complete()) return Unreadable();
+  std::apply([this, take](const auto&... each) { (this->*take)(each...); }, arguments);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::RedoPullDone(ArchiveReader& archive) {
+  CallId call{};
+  Reader reader;
+  archive(call, reader);
+  if (!archive.is_complete()) return Unreadable();
+  const bool is_under_way = reader.has_value()
+                                ? machine_.members().PullsOf(reader->first, reader->second) > 0
+                                : machine_.state().reader_pulls.contains(call);
+  if (!is_under_way) return NoSuchEvent("a pull ended that is not under way");
+  FinishPull(call, reader);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::RedoPush(ArchiveReader& archive,
+                             std::vector<std::shared_ptr<const ReceivedValues>> payload) {
+  CallId call{};
+  ShardMachine::PushFacts facts;
+  archive(call, facts);
+  if (!archive.is_complete() || facts.values_received != facts.header.count) return Unreadable();
+  PushAssembly push(std::move(facts), std::move(payload));
+  return TakePush(call, push).status();
+}
+
+absl::Status Shard::RedoJob(ArchiveReader& archive) {
+  if (!archive.is_complete()) return Unreadable();
+  if (jobs_.empty()) return NoSuchEvent("a job was done that nobody has ordered");
+  DoFirstJob();
+  return absl::OkStatus();
+}
+
+void Shard::DoFirstJob() {
+  Job job = TakeFirstJob();
+  job.Run();
+  FinishJob(std::move(job));
+}
+
+void Shard::EndRedo() {
+  // Nobody waits any more. In particular, no weights are given that the checkpoint does not have.
+  const std::vector<PendingCall> waiting = machine_.state().waiting;
+  for (const PendingCall& call : waiting) Cancel(call.call);
+  // What these jobs have made came with the checkpoint.
+  while (!jobs_.empty() && jobs_.front().done.has_value()) DoFirstJob();
+  EndedProcess end = {.oldest_kept = OldestWithWeights(), .bytes_held = 0, .saved = redone_from_};
+  for (const auto& [push, payload] : held_) end.bytes_held += payload.bytes;
+  for (const ShardJob& job : jobs_) end.bytes_held += job.payload_bytes();
+  redone_from_.reset();
+  redone_save_.reset();
+  is_returning_ = false;
+  TakeProcessEnd(end);
+}
+
+Version Shard::OldestWithWeights() const {
+  auto oldest = kept_.find(machine_.published());
+  while (oldest != kept_.begin()) {
+    const auto before = std::prev(oldest);
+    if (Next(before->first) != oldest->first || before->second.weights == nullptr) break;
+    oldest = before;
+  }
+  return std::max(oldest->first, machine_.oldest_kept());
+}
+
+void Shard::TakeProcessEnd(const EndedProcess& end) {
+  ShardOutput output = machine_.OnProcessEnd(end);
+  kept_.erase(kept_.begin(), kept_.lower_bound(machine_.oldest_kept()));
+  Record(ShardEvent::kProcessEnd, end);
+  Absorb(std::move(output));
+}
+
+}  // namespace slipstream

@@ -1,0 +1,116 @@
+"""Disks of our own for the servers of a test: one that fills up, and one that turns read-only."""
+import contextlib
+import pathlib
+import resource
+import subprocess
+import sys
+
+sys.path.append(str(pathlib.Path(__file__).absolute().parents[1] / "support"))
+from programs import wait_until
+
+FILLER_BLOCK = bytes(1 << 20)
+
+
+def _run(*command):
+    done = subprocess.run(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          timeout=60, check=False)
+    if done.returncode != 0:
+        raise OSError(f"{' '.join(command)} failed: {done.stdout.strip()}")
+
+
+def _why_not(disk, *arguments):
+    try:
+        with disk(*arguments):
+            return None
+    except OSError as error:
+        return str(error)
+
+
+def limit_files(process, size):
+    """Lets each write of a running process fail that would make a file larger than `size` bytes."""
+    _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, hard))
+
+
+class SmallDisk(contextlib.AbstractContextManager):
+    """A tmpfs of `size` bytes at `directory`, which is made. Mounting needs root."""
+
+    def __init__(self, directory, size):
+        self.directory = pathlib.Path(directory)
+        self.size = size
+
+    def __enter__(self):
+        self.directory.mkdir()
+        _run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", str(self.directory))
+        return self
+
+    def __exit__(self, *_):
+        _run("umount", str(self.directory))
+        self.directory.rmdir()
+
+    @staticmethod
+    def why_not(directory):
+        """Returns why there can be no such disk; None if there can."""
+        return _why_not(SmallDisk, pathlib.Path(directory) / "probe", 1 << 20)
+
+    def fill(self):
+        """Takes all the room that is left."""
+        with contextlib.suppress(OSError), \
+                open(self.directory / "filler", "ab", buffering=0) as filler:
+            while True:
+                filler.write(FILLER_BLOCK)
+
+    def fill_until(self, condition, what):
+        """Takes all room until the condition holds, also what others make free meanwhile."""
+        def look():
+            self.fill()
+            return condition()
+
+        wait_until(look, what)
+
+    def make_room(self):
+        (self.directory / "filler").unlink()
+
+
+class FailingDisk(contextlib.AbstractContextManager):
+    """An ext4 file system in a file, mounted at `directory`, which is made. It can turn read-only
+    while files are open, as file systems do when their device fails. Mounting needs root and a loop
+    device."""
+
+    def __init__(self, directory, size):
+        self.directory = pathlib.Path(directory)
+        self.image = self.directory.with_suffix(".ext4")
+        self.size = size
+
+    def __enter__(self):
+        self.directory.mkdir()
+        with open(self.image, "wb") as image:
+            image.truncate(self.size)
+        _run("mkfs.ext4", "-q", str(self.image))
+        self._mount()
+        return self
+
+    def __exit__(self, *_):
+        _run("umount", str(self.directory))
+        self.directory.rmdir()
+
+    @staticmethod
+    def why_not(directory):
+        """Returns why there can be no such disk; None if there can."""
+        return _why_not(FailingDisk, pathlib.Path(directory) / "probe", 16 << 20)
+
+    def _mount(self):
+        _run("mount", "-o", "loop", str(self.image), str(self.directory))
+
+    def turn_read_only(self):
+        """Lets all further writes fail. What was not synced before is lost."""
+        _run("mount", "-o", "remount,abort", str(self.directory))
+
+    def repair(self):
+        """Makes the disk whole again. REQUIRES: no process has files open on it."""
+        _run("umount", str(self.directory))
+        done = subprocess.run(["e2fsck", "-p", str(self.image)], stdout=subprocess.DEVNULL,
+                              timeout=60, check=False)
+        if done.returncode not in (0, 1):  # 1 says that it has corrected errors.
+            raise OSError(f"e2fsck: {self.image} cannot be repaired")
+        self._mount()
