@@ -6,7 +6,6 @@
 
 #include <map>
 #include <memory>
-#include <ranges>
 #include <string>
 
 #include "common/base/duration_text.h"
@@ -81,7 +80,8 @@ int DrainCommand(const DrainArguments& arguments) {
   if (!chosen.ok()) return EndWith(chosen.status());
   int code = static_cast<int>(ExitCode::kOk);
   // The coordinator, with shard 0, stays as long as there are others that report to it.
-  for (const auto& [shard, address] : std::views::reverse(*chosen)) {
+  for (auto each = chosen->rbegin(); each != chosen->rend(); ++each) {
+    const auto& [shard, address] = *each;
     const absl::StatusOr<v1::DrainReply> reply =
         DrainOne(shard, address, *credentials, arguments.timeout);
     if (reply.ok()) {
