@@ -181,7 +181,7 @@ struct ClusterSpec {
   /// longer. In [1 s, 24 h].
   absl::Duration start_timeout = absl::Minutes(2);
 
-  /// What follows if a worker is gone under a policy that waits for members.
+  /// The consequence if a worker is gone under a policy that waits for members.
   enum class OnWorkerLoss : uint8_t {
     kShrink,  // The next rounds do without it.
     kWait,    // Training waits until another worker has its place; for start_timeout at most.

@@ -20,7 +20,7 @@ namespace slipstream {
 /// the state; the state was saved when a machine's output said so.
 ShardState Returned(ShardState saved, Life life);
 
-/// What a state cannot know by itself when its process has ended.
+/// The facts that a state does not have about the end of its process.
 struct EndedProcess {
   /// The oldest version whose values are still kept.
   Version oldest_kept{};

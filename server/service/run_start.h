@@ -14,7 +14,7 @@
 
 namespace slipstream {
 
-/// What a shard begins with beside its arrays, if its run starts from a checkpoint.
+/// The numbers that a shard begins with beside its arrays, if its run starts from a checkpoint.
 struct RunStart {
   // Used if the optimizer goes on from its state: as in SavedValues.
   RuleScalars scalars{};

@@ -14,8 +14,8 @@
 namespace slipstream {
 namespace {
 
-// What the events without payloads may take of what waits for the log. They are short, but with a
-// small model and a slow disk there may be thousands.
+// The bytes that events without payloads may take of those that wait for the log. They are short,
+// but with a small model and a slow disk there may be thousands.
 constexpr uint64_t kEventBytesMax = uint64_t{4} << 20;
 
 }  // namespace

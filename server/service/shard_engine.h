@@ -176,7 +176,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
  private:
   using Deliveries = absl::InlinedVector<Delivery, 1>;
 
-  /// What comes of an event, until the log has the event.
+  /// The results of an event, until the log has the event.
   struct Held {
     uint64_t position = 0;  // How much the log must have on the disk.
     Version published{};    // The newest version then.
@@ -291,7 +291,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   Version published_and_synced_ ABSL_GUARDED_BY(mutex_){};
   bool is_log_lost_ ABSL_GUARDED_BY(mutex_) = false;
 
-  // What this process found when it began; empty if it began the run.
+  // The log that this process found when it began; empty if it began the run.
   std::optional<RecoveredShard> recovered_ ABSL_GUARDED_BY(mutex_);
 
   const std::unique_ptr<PushLogWriter> push_log_;  // May be null.

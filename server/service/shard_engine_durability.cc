@@ -1,4 +1,4 @@
-// What a ShardEngine does about checkpoints and the log.
+// The part of ShardEngine that deals with checkpoints and the log.
 
 #include <fmt/format.h>
 

@@ -121,7 +121,7 @@ void Shard::EndRedo() {
   // Nobody waits any more. In particular, no weights are given that the checkpoint does not have.
   const std::vector<PendingCall> waiting = machine_.state().waiting;
   for (const PendingCall& call : waiting) Cancel(call.call);
-  // What these jobs have made came with the checkpoint.
+  // The versions of these jobs came with the checkpoint.
   while (!jobs_.empty() && jobs_.front().done.has_value()) DoFirstJob();
   EndedProcess end = {.oldest_kept = OldestWithWeights(), .bytes_held = 0, .saved = redone_from_};
   for (const auto& [push, payload] : held_) end.bytes_held += payload.bytes;

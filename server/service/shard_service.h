@@ -73,7 +73,7 @@ class ShardService final
   std::string FinishPushLog() { return engine_.FinishPushLog(); }
 
  private:
-  /// What the coordinator is to be told, once so many events are on the disk.
+  /// A report to the coordinator that may leave once so many events are on the disk.
   struct Report {
     v1::SyncServerRequest request;
     uint64_t recorded = 0;

@@ -34,7 +34,7 @@ struct SegmentHead {
   friend bool operator==(const SegmentHead&, const SegmentHead&) = default;
 };
 
-/// What a batch begins with. Its records follow, each behind its length, and then zeros up to the
+/// The header of a batch. Its records follow, each behind its length, and then zeros up to the
 /// end of the sector.
 struct BatchHeader {
   uint64_t segment = 0;

@@ -72,7 +72,7 @@ absl::Status LogReader::CutTail() {
     absl::Status removed = disk_->Remove(SegmentPath(directory_, newest_));
     return removed.ok() ? disk_->SyncDirectory(directory_) : removed;
   }
-  // What the process before has written and not synced may be whole and yet not be on the disk.
+  // A batch that the process before did not sync may be whole and yet not be on the disk.
   const absl::Status cut = disk_->Truncate(SegmentPath(directory_, last_), end_.whole_bytes);
   return cut.ok() ? disk_->SyncDirectory(directory_) : cut;
 }

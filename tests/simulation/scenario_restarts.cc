@@ -44,7 +44,7 @@ void DrawLogs(Chance& chance, Scenario& scenario) {
   scenario.redo_time_max = chance.Time(absl::Milliseconds(1), absl::Milliseconds(500));
   std::vector<ServerFault>& faults = scenario.faults.servers;
   for (ServerFault& fault : faults) DrawLogFault(chance, fault);
-  // Of two checkpoints damaged, one could be the last.
+  // If two checkpoints were damaged, one could be the last.
   const auto ends = std::ranges::find(faults, ServerFault::Kind::kKill, &ServerFault::kind);
   if (ends != faults.end()) ends->damages = chance.Happens(300);
 }

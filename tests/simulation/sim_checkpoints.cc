@@ -64,7 +64,7 @@ void SimSaves::OnTime() {
   if (written.ok()) {
     saved_grant_ = current_->state.initialized_grant;
     current_ = nullptr;
-    // What cannot be removed now is removed after the next checkpoint.
+    // A checkpoint that cannot be removed now is removed after the next one.
     (void)store_->Prune(options_.keep, safe_);
     return WriteNext();
   }

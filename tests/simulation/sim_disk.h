@@ -27,8 +27,8 @@ struct SimDisk {
   /// How many events of the log are on the disk for sure, so that others may know of them.
   uint64_t events_synced = 0;
 
-  /// What an observer would have seen of events that were not known to be on the disk when their
-  /// process ended. It happened if the next process finds the event in the log.
+  /// The history that an observer would have seen of events that were not known to be on the disk
+  /// when their process ended. It happened if the next process finds the event in the log.
   struct Untold {
     uint64_t log_event = 0;
     Event event;
