@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <random>
 #include <utility>
@@ -129,7 +128,8 @@ absl::Status SimulatedDisk::ReadAt(const std::string& path, uint64_t offset,
   const std::shared_ptr<Node> node = Find(path);
   if (node == nullptr) return Missing(path);
   if (offset + bytes.size() > node->bytes.size()) return Failure(path, "ends too early");
-  std::memcpy(bytes.data(), node->bytes.data() + offset, bytes.size());
+  std::ranges::copy(std::as_bytes(std::span(node->bytes)).subspan(offset, bytes.size()),
+                    bytes.begin());
   return absl::OkStatus();
 }
 
