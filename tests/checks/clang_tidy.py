@@ -5,9 +5,9 @@ and libraries, two at a time. Prints what they find. Tests are left to the compi
 Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...]   (default: all)
 
 Most of the time goes into the headers that a source includes, so up to forty sources are checked
-as one. If something is found, or if the sources do not compile together, each of them is checked by
-itself, and that result is printed. With --each all are checked by themselves, which also finds
-issues that clang reports for its main file alone, such as unused functions.
+as one. If something is found, or if the sources do not compile together, each half of them is
+checked as one, and so on down to single sources. With --each all are checked by themselves, which
+also finds issues that clang reports for its main file alone, such as unused functions.
 
 Without the CUDA toolkit, sources that include its headers are left out.
 
@@ -151,10 +151,12 @@ def is_clean_as_one(paths):
 
 def check(paths, alone):
     """Returns what is found in the sources of a group, by path."""
-    if len(paths) > 1 and is_clean_as_one(paths):
-        found = dict.fromkeys(paths, "")
-    else:
-        found = {path: run_clang_tidy(path, needs_cuda(path)) for path in paths}
+    if len(paths) > 1 and not is_clean_as_one(paths):
+        middle = len(paths) // 2
+        return check(paths[:middle], alone) | check(paths[middle:], alone)
+    found = dict.fromkeys(paths, "")
+    if len(paths) == 1:
+        found[paths[0]] = run_clang_tidy(paths[0], needs_cuda(paths[0]))
     CACHE.mkdir(parents=True, exist_ok=True)
     for path in paths:
         if not found[path]:

@@ -24,8 +24,6 @@ import tidy
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
 
-# Under a sanitizer all tests of the cores run, since races and memory errors there would go unseen.
-# Tests of shells take several times as long there, so only the tagged ones run.
 TESTS_TAGGED = 'attr(tags, "[\\[ ]({})[,\\]]", tests(//tests/...))'
 
 
@@ -108,8 +106,19 @@ def check_scripts():
     return results
 
 
+def tests_of(query):
+    return output_of(["bazel", "query", "--noshow_progress", query])
+
+
+def test_without_sanitizer():
+    """Runs the tests that no other step of the usual run has. To compile a test twice takes minutes,
+    so the tests with the tag asan run under AddressSanitizer alone, unless they have the tag plain."""
+    elsewhere = tests_of(f"{TESTS_TAGGED.format('asan')} except {TESTS_TAGGED.format('plain')}")
+    return run_tests("", [*ALL_BUT_INTEGRATION, *(f"-{test}" for test in elsewhere)])
+
+
 def test_tagged(config, tags):
-    tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format(tags)])
+    tests = tests_of(TESTS_TAGGED.format(tags))
     return run_tests(config, tests) if tests else bazel_results.Results()
 
 
@@ -118,8 +127,7 @@ def test_with_toolkit(config):
     if not cuda_compiler().exists():
         print(f"{config}: left out, as there is no toolkit here; CUDA_HOME says where it is")
         return bazel_results.Results(skipped=1)
-    tests = output_of(["bazel", "query", "--noshow_progress", TESTS_TAGGED.format(config)])
-    return run_tests(config, [*tests, "//worker:ps_worker"])
+    return run_tests(config, [*tests_of(TESTS_TAGGED.format(config)), "//worker:ps_worker"])
 
 
 def run_clang_tidy(*options):
@@ -157,6 +165,8 @@ def run_faults(*options):
 
 SEEDS = 20_000
 
+ALL_BUT_INTEGRATION = ["//...", "-//tests/integration/..."]
+
 STEPS = {
     "format": check_format,
     "scripts": check_scripts,
@@ -164,7 +174,8 @@ STEPS = {
     "tidy_test": lambda: run_check(["python3", "tests/tidy_test.py", "--quiet"]),
     "results_test": lambda: run_check(["python3", "tests/checks/bazel_results_test.py", "--quiet"]),
     "quick_test": lambda: run_tests("", ["//..."], "--test_size_filters=small,medium"),
-    "test": lambda: run_tests("", ["//...", "-//tests/integration/..."]),
+    "test": test_without_sanitizer,
+    "test_all": lambda: run_tests("", ALL_BUT_INTEGRATION),
     # These tests mostly wait, so twice as many as Bazel would start run side by side.
     "integration": lambda: run_tests("", ["//tests/integration/..."],
                                      "--local_cpu_resources=HOST_CPUS*2"),
@@ -182,7 +193,7 @@ QUICK = ("format", "scripts", "tidy", "tidy_test", "results_test", "quick_test",
 USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "integration", "faults",
          "cuda", "simulated_gpu", "asan", "tsan", "clang_tidy")
 # Some steps of a night do more of what another step does.
-LONGER = {"faults": "faults_long", "clang_tidy": "clang_tidy_each"}
+LONGER = {"test": "test_all", "faults": "faults_long", "clang_tidy": "clang_tidy_each"}
 LONG = (*(LONGER.get(name, name) for name in USUAL), "simulation")
 
 
