@@ -24,24 +24,13 @@ absl::Status NoMemory() {
 
 /// Brings the shard to the state of a checkpoint.
 absl::Status BeginFrom(const CheckpointFolder& from, const LoggedShard& logged, Shard& shard) {
-  const absl::StatusOr<std::string> bytes = from.ReadState();
-  if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
+  ArrayBuffers arrays = shard.NewArrays(logged.model);
+  if (arrays.empty()) return NoMemory();
+  absl::StatusOr<ShardSave> save = LoadCheckpoint(from, arrays, *shard.training_state());
   if (!save.ok()) return save.status();
   if (save->state.plan->shard_map != logged.model.shard_map.fingerprint()) {
     return absl::FailedPreconditionError("the checkpoint is of another model than the run's");
   }
-  ArrayBuffers arrays = shard.NewArrays(logged.model);
-  if (arrays.empty()) return NoMemory();
-  std::vector<LoadedArray> loaded;
-  for (const auto& [name, buffer] : arrays) loaded.push_back({name, buffer->values()});
-  for (auto& [version, base] : save->bases) {
-    std::shared_ptr<FloatBuffer> buffer = FloatBuffer::TryMake(from.manifest().facts.range.size());
-    if (buffer == nullptr) return NoMemory();
-    loaded.push_back({NameOfBase(version), buffer->values()});
-    base = std::move(buffer);
-  }
-  if (absl::Status read = from.ReadArrays(loaded); !read.ok()) return read;
   shard.BeginRedo(*std::move(save), std::move(arrays));
   return absl::OkStatus();
 }
@@ -121,8 +110,7 @@ absl::StatusOr<ReplayedLog> ReplayLog(Disk& disk, const LoggedShard& logged,
                }});
   if (absl::Status begun = BeginFrom(from, logged, shard); !begun.ok()) return begun;
   const uint64_t until = to == nullptr ? 0 : to->manifest().facts.log;
-  const absl::StatusOr<RedoneLog> redone =
-      RedoLog(disk, logged.directory, first, until, shard, [](uint64_t) {});
+  const absl::StatusOr<RedoneLog> redone = RedoLog(disk, logged.directory, first, until, shard);
   if (!redone.ok()) return redone.status();
   ReplayedLog replayed = {.events = redone->events, .version = shard.machine().decided()};
   const std::shared_ptr<ShardSave> save = shard.redone_save();

@@ -77,21 +77,6 @@ void CheckpointWriter::StopWriting() {
   while (is_writing_) changed_.Wait(mutex_);
 }
 
-absl::StatusOr<ShardSave> CheckpointWriter::ReadState(const SavedVersion& which) {
-  const absl::StatusOr<std::string> bytes = store_->LoadState(which);
-  if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
-  // The checksums are right, so this is no damage that an older checkpoint would not have.
-  if (!save.ok()) return absl::FailedPreconditionError(save.status().message());
-  return save;
-}
-
-absl::Status CheckpointWriter::ReadArrays(const SavedVersion& which, const ArrayBuffers& arrays) {
-  std::vector<LoadedArray> loaded;
-  for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
-  return store_->LoadArrays(which, loaded);
-}
-
 void CheckpointWriter::RemoveAfter(const SavedVersion& from) {
   const absl::Status removed = store_->RemoveAfter(from);
   // They are older than any checkpoint of the new life, so the shard would not go on from them.

@@ -67,8 +67,9 @@ class CheckpointWriter {
   /// Returns whether the last try to write one has failed.
   bool has_failed();
 
-  /// The place of the checkpoints.
-  const CheckpointStore& store() const { return *store_; }
+  /// The place of the checkpoints. A call that reads or removes some REQUIRES: nothing is being
+  /// written, see StopWriting.
+  CheckpointStore& store() { return *store_; }
 
   /// Returns whether this version is saved, or the last try to save one has failed.
   bool HasOrCannotWrite(Life life, Version version);
@@ -76,14 +77,6 @@ class CheckpointWriter {
   /// Gives up what waits to be written, and waits for what is being written. Nothing is written
   /// until Write is called again.
   void StopWriting();
-
-  /// Read a checkpoint without its arrays, and then the arrays. The state names the versions of
-  /// ShardSave::bases, whose arrays ReadArrays finds under the name NameOfBase. DATA_LOSS, naming
-  /// the file and the place, if it is damaged; saved() does not have it any more then.
-  /// FAILED_PRECONDITION if another version of the program wrote it. Both take as long as the disk
-  /// does. REQUIRES: StopWriting was called.
-  absl::StatusOr<ShardSave> ReadState(const SavedVersion& which);
-  absl::Status ReadArrays(const SavedVersion& which, const ArrayBuffers& arrays);
 
   /// Removes the checkpoints that are newer than `from`, to which the shard has returned.
   void RemoveAfter(const SavedVersion& from);

@@ -129,16 +129,17 @@ bool ShardEngine::MayReturn() const {
 absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model) {
   std::shared_ptr<CheckpointWriter> checkpoints;
   ArrayBuffers arrays;
+  TrainingState* state = nullptr;
   {
     MutexLock lock(mutex_);
     checkpoints = checkpoints_;
     arrays = shard_->NewArrays(model);
     if (arrays.empty()) return absl::InternalError("there is not enough memory");
+    state = shard_->training_state();
   }
   checkpoints->StopWriting();
-  absl::StatusOr<ShardSave> save = checkpoints->ReadState(to.from);
+  absl::StatusOr<ShardSave> save = LoadCheckpoint(checkpoints->store(), to.from, arrays, *state);
   if (!save.ok()) return save.status();
-  if (absl::Status read = checkpoints->ReadArrays(to.from, arrays); !read.ok()) return read;
   checkpoints->RemoveAfter(to.from);
   Deliveries deliveries;
   {
@@ -210,7 +211,7 @@ void ShardEngine::Recover() {
   // Calls go to the shard that knows nothing until this one is ready.
   std::unique_ptr<Shard> shard = NewShard();
   const absl::StatusOr<RecoveredShard> recovered =
-      RecoverShard(*checkpoints, *model, *shard, [this] {
+      RecoverShard(checkpoints->store(), *model, *shard, [this] {
         MutexLock lock(mutex_);
         return is_stopping_ || is_draining_;
       });

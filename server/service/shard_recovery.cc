@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <memory>
 #include <optional>
 #include <span>
 #include <utility>
@@ -28,28 +29,14 @@ absl::Status DamageIn(const std::string& directory, const LogReader& reader,
                                                  reader.position(), std::string(damage.message())));
 }
 
-/// Fills buffers with all arrays of a checkpoint.
-absl::StatusOr<ShardSave> Load(CheckpointWriter& checkpoints, const SavedVersion& which,
-                               const ModelOrders& model, Shard& shard, ArrayBuffers& arrays) {
-  absl::StatusOr<ShardSave> save = checkpoints.ReadState(which);
-  if (!save.ok()) return save;
-  arrays = shard.NewArrays(model);
-  if (arrays.empty()) return absl::ResourceExhaustedError("there is not enough memory");
-  ArrayBuffers all = arrays;
-  for (auto& [version, weights] : save->bases) {
-    std::shared_ptr<FloatBuffer> base = shard.training_state()->NewWeights();
-    all.emplace_back(NameOfBase(version), base);
-    weights = std::move(base);
-  }
-  if (absl::Status read = checkpoints.ReadArrays(which, all); !read.ok()) return read;
-  return save;
-}
+absl::Status NoMemory() { return absl::ResourceExhaustedError("there is not enough memory"); }
 
-absl::StatusOr<ShardSave> LoadNewest(CheckpointWriter& checkpoints, const ModelOrders& model,
-                                     Shard& shard, ArrayBuffers& arrays) {
+/// Loads the newest checkpoint that is sound.
+absl::StatusOr<ShardSave> LoadNewest(CheckpointStore& store, const ArrayBuffers& arrays,
+                                     TrainingState& state) {
   while (true) {
-    const std::vector<SavedVersion> saved = checkpoints.saved();
-    absl::StatusOr<ShardSave> save = Load(checkpoints, saved.back(), model, shard, arrays);
+    const std::vector<SavedVersion> saved = store.saved();
+    absl::StatusOr<ShardSave> save = LoadCheckpoint(store, saved.back(), arrays, state);
     // One that is damaged is not among those saved any more.
     if (!absl::IsDataLoss(save.status()) || saved.size() == 1) return save;
     LogWarning("a checkpoint is damaged; the shard goes on from the one before, and a longer log",
@@ -64,10 +51,10 @@ struct LogRange {
   uint64_t until = 0;
 };
 
-/// Does what RedoLog does, with a reader that was opened at the range's beginning.
+/// Does what RedoLog does, with a reader that was opened at the range's beginning. `goes_on` is
+/// called before each event, with the number of those before; CANCELLED once it returns false.
 absl::StatusOr<RedoneLog> Redo(LogReader& reader, const LogRange& range, Shard& shard,
-                               const std::function<void(uint64_t events)>& progress,
-                               const std::function<bool()>& is_stopping) {
+                               const std::function<bool(uint64_t events)>& goes_on) {
   RedoneLog redone = {.last_segment = range.first};
   EventsOfLog events;
   while (true) {
@@ -82,9 +69,9 @@ absl::StatusOr<RedoneLog> Redo(LogReader& reader, const LogRange& range, Shard& 
     absl::StatusOr<std::optional<EventsOfLog::Event>> event = events.Add(**record);
     absl::Status done = event.status();
     if (event.ok() && event->has_value()) {
-      if (is_stopping()) return absl::CancelledError("the process ends");
+      if (!goes_on(redone.events)) return absl::CancelledError("the process ends");
       done = shard.Redo((*event)->event, std::move((*event)->payload));
-      progress(++redone.events);
+      ++redone.events;
     }
     if (!done.ok()) return DamageIn(range.directory, reader, done);
   }
@@ -95,21 +82,50 @@ absl::StatusOr<RedoneLog> Redo(LogReader& reader, const LogRange& range, Shard& 
 
 }  // namespace
 
-absl::StatusOr<RedoneLog> RedoLog(Disk& disk, const std::string& directory, uint64_t first,
-                                  uint64_t until, Shard& shard,
-                                  const std::function<void(uint64_t events)>& progress,
-                                  const std::function<bool()>& is_stopping) {
-  absl::StatusOr<LogReader> reader = LogReader::Open(disk, directory, first);
-  if (!reader.ok()) return reader.status();
-  return Redo(*reader, {directory, first, until}, shard, progress, is_stopping);
+absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const ArrayBuffers& arrays,
+                                         TrainingState& state) {
+  const absl::StatusOr<std::string> bytes = from.ReadState();
+  if (!bytes.ok()) return bytes.status();
+  absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
+  // The checksums are right, so this is no damage that an older checkpoint would not have.
+  if (!save.ok()) return absl::FailedPreconditionError(save.status().message());
+  std::vector<LoadedArray> loaded;
+  for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
+  for (auto& [version, weights] : save->bases) {
+    std::shared_ptr<FloatBuffer> base = state.TryNewWeights();
+    if (base == nullptr) return NoMemory();
+    loaded.push_back({NameOfBase(version), base->values()});
+    weights = std::move(base);
+  }
+  if (absl::Status read = from.ReadArrays(loaded); !read.ok()) return read;
+  return save;
 }
 
-absl::StatusOr<RecoveredShard> RecoverShard(CheckpointWriter& checkpoints, const ModelOrders& model,
+absl::StatusOr<ShardSave> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
+                                         const ArrayBuffers& arrays, TrainingState& state) {
+  absl::StatusOr<ShardSave> save;
+  const absl::Status loaded = store.Load(which, [&](const CheckpointFolder& folder) {
+    save = LoadCheckpoint(folder, arrays, state);
+    return save.status();
+  });
+  if (!loaded.ok()) return loaded;
+  return save;
+}
+
+absl::StatusOr<RedoneLog> RedoLog(Disk& disk, const std::string& directory, uint64_t first,
+                                  uint64_t until, Shard& shard) {
+  absl::StatusOr<LogReader> reader = LogReader::Open(disk, directory, first);
+  if (!reader.ok()) return reader.status();
+  return Redo(*reader, {directory, first, until}, shard, [](uint64_t) { return true; });
+}
+
+absl::StatusOr<RecoveredShard> RecoverShard(CheckpointStore& store, const ModelOrders& model,
                                             Shard& shard,
                                             const std::function<bool()>& is_stopping) {
   const Clock::time_point begin = Clock::now();
-  ArrayBuffers arrays;
-  absl::StatusOr<ShardSave> save = LoadNewest(checkpoints, model, shard, arrays);
+  ArrayBuffers arrays = shard.NewArrays(model);
+  if (arrays.empty()) return NoMemory();
+  absl::StatusOr<ShardSave> save = LoadNewest(store, arrays, *shard.training_state());
   if (!save.ok()) return save.status();
   const SavedVersion from = save->version();
   const uint64_t first = save->log;
@@ -120,21 +136,21 @@ absl::StatusOr<RecoveredShard> RecoverShard(CheckpointWriter& checkpoints, const
     LogInfo("redoing the log", {{"checkpoint", Value(from.version)}, {"events", events}});
   };
   say(0);
-  const auto progress = [&](uint64_t events) {
-    if (Clock::now() - last_line < kProgressInterval) return;
+  const auto goes_on = [&](uint64_t events) {
+    if (is_stopping()) return false;
+    if (Clock::now() - last_line < kProgressInterval) return true;
     last_line = Clock::now();
     say(events);
+    return true;
   };
-  const std::string& directory = checkpoints.store().directory();
-  absl::StatusOr<LogReader> reader = LogReader::Open(checkpoints.store().disk(), directory, first);
+  const std::string& directory = store.directory();
+  absl::StatusOr<LogReader> reader = LogReader::Open(store.disk(), directory, first);
   if (!reader.ok()) return reader.status();
-  const absl::StatusOr<RedoneLog> log =
-      Redo(*reader, {directory, first}, shard, progress, is_stopping);
+  const absl::StatusOr<RedoneLog> log = Redo(*reader, {directory, first}, shard, goes_on);
   if (!log.ok()) return log.status();
   const absl::Status cut = reader->CutTail();
   if (!cut.ok()) return absl::UnavailableError(cut.message());
-  const absl::StatusOr<std::vector<uint64_t>> segments =
-      ListSegments(checkpoints.store().disk(), directory);
+  const absl::StatusOr<std::vector<uint64_t>> segments = ListSegments(store.disk(), directory);
   if (!segments.ok()) return segments.status();
   const std::chrono::duration<double> seconds = Clock::now() - begin;
   LogWarning("went on from the log", {{"checkpoint", Value(from.version)},

@@ -8,11 +8,28 @@
 #include "absl/status/statusor.h"
 #include "server/core/coordinator_orders.h"
 #include "server/core/saved_version.h"
-#include "server/service/checkpoint_writer.h"
 #include "server/service/shard.h"
+#include "server/service/shard_save.h"
+#include "server/service/training_state.h"
+#include "server/storage/checkpoint_folder.h"
+#include "server/storage/checkpoint_store.h"
 #include "server/storage/disk.h"
 
 namespace slipstream {
+
+/// Fills `arrays`, which are those of Shard::NewArrays, from a checkpoint, and returns the rest of
+/// it. The weights of its bases are in buffers of `state`, which made the arrays. DATA_LOSS, naming
+/// the file and the place, if the checkpoint is damaged; FAILED_PRECONDITION if another version of
+/// the program wrote it, or if it has no such arrays; RESOURCE_EXHAUSTED if there is not enough
+/// memory. After a failure the arrays hold anything. Takes as long as the disk does. Thread-safe,
+/// if nobody else uses the arrays.
+absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const ArrayBuffers& arrays,
+                                         TrainingState& state);
+
+/// Does the same with one of the store's checkpoints. If it is damaged, the store does not offer it
+/// any more. NOT_FOUND if it is not there.
+absl::StatusOr<ShardSave> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
+                                         const ArrayBuffers& arrays, TrainingState& state);
 
 /// The log of a shard, as RedoLog has found it.
 struct RedoneLog {
@@ -30,14 +47,11 @@ struct RedoneLog {
 /// all there was never told to anybody, and is left out. The files stay as they are.
 ///
 /// DATA_LOSS with file and position if the log is damaged, or has events that no shard in this
-/// state records; FAILED_PRECONDITION if another version of the program wrote it; CANCELLED once
-/// `is_stopping` returns true. The shard's state has no meaning then. `progress` is called now and
-/// then with the number of events so far. Takes as long as the updates in the log do. REQUIRES:
-/// BeginRedo was called; EndRedo has to follow.
-absl::StatusOr<RedoneLog> RedoLog(
-    Disk& disk, const std::string& directory, uint64_t first, uint64_t until, Shard& shard,
-    const std::function<void(uint64_t events)>& progress,
-    const std::function<bool()>& is_stopping = [] { return false; });
+/// state records; FAILED_PRECONDITION if another version of the program wrote it. The shard's state
+/// has no meaning then. Takes as long as the updates in the log do. REQUIRES: BeginRedo was called;
+/// EndRedo has to follow.
+absl::StatusOr<RedoneLog> RedoLog(Disk& disk, const std::string& directory, uint64_t first,
+                                  uint64_t until, Shard& shard);
 
 /// The state from which a shard has gone on.
 struct RecoveredShard {
@@ -53,11 +67,11 @@ struct RecoveredShard {
 /// newest checkpoint that is sound, redoes the log behind it, and cuts off what a crash has torn.
 /// Says in the process's log how far it is. A new segment, and EndRedo, have to follow.
 ///
-/// Fails as RedoLog does, or as CheckpointWriter::ReadState if no checkpoint is sound; UNAVAILABLE
-/// if the tail cannot be cut off. If the shard has no memory for the model, its failure() says so.
-/// REQUIRES: the directory has a checkpoint; nothing was told to the shard before, and nothing is
-/// being written to the directory.
-absl::StatusOr<RecoveredShard> RecoverShard(CheckpointWriter& checkpoints, const ModelOrders& model,
+/// Fails as RedoLog does, or as LoadCheckpoint if no checkpoint is sound; CANCELLED once
+/// `is_stopping` returns true; UNAVAILABLE if the tail cannot be cut off. If the shard has no
+/// memory for the model, its failure() says so. REQUIRES: the store offers a checkpoint; nothing
+/// was told to the shard before, and nothing is being written to the directory.
+absl::StatusOr<RecoveredShard> RecoverShard(CheckpointStore& store, const ModelOrders& model,
                                             Shard& shard, const std::function<bool()>& is_stopping);
 
 }  // namespace slipstream

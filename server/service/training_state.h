@@ -54,6 +54,9 @@ class TrainingState {
 
   /// Returns a buffer for the initial weights.
   std::shared_ptr<FloatBuffer> NewWeights() { return pool_.Take(); }
+
+  /// Returns a buffer for weights of any version; null if there is not enough memory. Thread-safe.
+  std::shared_ptr<FloatBuffer> TryNewWeights() { return pool_.TryTake(); }
   void SetInitialWeights(Weights weights);
 
   /// The newest version's weights, or those that change in place.

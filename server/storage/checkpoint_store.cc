@@ -141,24 +141,6 @@ absl::Status CheckpointStore::GiveName(const CheckpointName& name) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> CheckpointStore::LoadState(const SavedVersion& which) {
-  std::string state;
-  const absl::Status loaded = Load(which, [&state](const CheckpointFolder& folder) {
-    absl::StatusOr<std::string> read = folder.ReadState();
-    if (!read.ok()) return read.status();
-    state = *std::move(read);
-    return absl::OkStatus();
-  });
-  if (!loaded.ok()) return loaded;
-  return state;
-}
-
-absl::Status CheckpointStore::LoadArrays(const SavedVersion& which,
-                                         std::span<const LoadedArray> arrays) {
-  return Load(which,
-              [arrays](const CheckpointFolder& folder) { return folder.ReadArrays(arrays); });
-}
-
 absl::Status CheckpointStore::Load(
     const SavedVersion& which, const std::function<absl::Status(const CheckpointFolder&)>& read) {
   const CheckpointName name = NameOf(which);

@@ -68,14 +68,11 @@ class CheckpointStore {
   absl::Status Save(const CheckpointFacts& facts, const TensorLayout& tensors,
                     std::string_view state, std::span<const CheckpointArray> arrays);
 
-  /// Returns the encoded state of a checkpoint. NOT_FOUND if it is not there, DATA_LOSS with file
-  /// and position if it is damaged, FAILED_PRECONDITION if another version of the program wrote it.
-  absl::StatusOr<std::string> LoadState(const SavedVersion& which);
-
-  /// Fills the arrays; those of the checkpoint that are not named are left out. Fails as LoadState
-  /// does, and with FAILED_PRECONDITION if the checkpoint has no array of a name and size. After a
-  /// failure the arrays hold anything.
-  absl::Status LoadArrays(const SavedVersion& which, std::span<const LoadedArray> arrays);
+  /// Calls `read` with a checkpoint's directory, and returns its result. NOT_FOUND if the
+  /// checkpoint is not there. If this fails with DATA_LOSS, saved() does not offer the checkpoint
+  /// any more.
+  absl::Status Load(const SavedVersion& which,
+                    const std::function<absl::Status(const CheckpointFolder&)>& read);
 
   /// Removes old checkpoints. The newest `keep` stay, and so do `safe` and all that are newer.
   /// Removes the log's segments before the one of the oldest checkpoint that stays and is offered:
@@ -142,11 +139,6 @@ class CheckpointStore {
 
   /// Gives a new checkpoint its name, which another one may have.
   absl::Status GiveName(const CheckpointName& name);
-
-  /// Calls `read` with the checkpoint's directory, and stops offering the checkpoint if it turns
-  /// out to be damaged.
-  absl::Status Load(const SavedVersion& which,
-                    const std::function<absl::Status(const CheckpointFolder&)>& read);
 
   // Constant after construction.
   Disk& disk_;

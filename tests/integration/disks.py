@@ -18,22 +18,14 @@ def _run(*command):
         raise OSError(f"{' '.join(command)} failed: {done.stdout.strip()}")
 
 
-def _why_not(disk, *arguments):
-    try:
-        with disk(*arguments):
-            return None
-    except OSError as error:
-        return str(error)
-
-
 def limit_files(process, size):
     """Lets each write of a running process fail that would make a file larger than `size` bytes."""
     _, hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)
     resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (size, hard))
 
 
-class SmallDisk(contextlib.AbstractContextManager):
-    """A tmpfs of `size` bytes at `directory`, which is made. Mounting needs root."""
+class _Disk(contextlib.AbstractContextManager):
+    """A file system of `size` bytes at `directory`, which is made. Mounting needs root."""
 
     def __init__(self, directory, size):
         self.directory = pathlib.Path(directory)
@@ -41,17 +33,35 @@ class SmallDisk(contextlib.AbstractContextManager):
 
     def __enter__(self):
         self.directory.mkdir()
-        _run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", str(self.directory))
+        self._make()
+        self._mount()
         return self
 
     def __exit__(self, *_):
         _run("umount", str(self.directory))
         self.directory.rmdir()
 
-    @staticmethod
-    def why_not(directory):
+    @classmethod
+    def why_not(cls, directory):
         """Returns why there can be no such disk; None if there can."""
-        return _why_not(SmallDisk, pathlib.Path(directory) / "probe", 1 << 20)
+        try:
+            with cls(pathlib.Path(directory) / "probe", 16 << 20):
+                return None
+        except OSError as error:
+            return str(error)
+
+    def _make(self):
+        """Makes what is to be mounted."""
+
+    def _mount(self):
+        raise NotImplementedError
+
+
+class SmallDisk(_Disk):
+    """A disk in memory (tmpfs)."""
+
+    def _mount(self):
+        _run("mount", "-t", "tmpfs", "-o", f"size={self.size}", "tmpfs", str(self.directory))
 
     def fill(self):
         """Takes all the room that is left."""
@@ -72,32 +82,18 @@ class SmallDisk(contextlib.AbstractContextManager):
         (self.directory / "filler").unlink()
 
 
-class FailingDisk(contextlib.AbstractContextManager):
-    """An ext4 file system in a file, mounted at `directory`, which is made. It can turn read-only
-    while files are open, as file systems do when their device fails. Mounting needs root and a loop
-    device."""
+class FailingDisk(_Disk):
+    """An ext4 file system in a file. It can turn read-only while files are open, as file systems do
+    when their device fails. Mounting needs a loop device, too."""
 
     def __init__(self, directory, size):
-        self.directory = pathlib.Path(directory)
+        super().__init__(directory, size)
         self.image = self.directory.with_suffix(".ext4")
-        self.size = size
 
-    def __enter__(self):
-        self.directory.mkdir()
+    def _make(self):
         with open(self.image, "wb") as image:
             image.truncate(self.size)
         _run("mkfs.ext4", "-q", str(self.image))
-        self._mount()
-        return self
-
-    def __exit__(self, *_):
-        _run("umount", str(self.directory))
-        self.directory.rmdir()
-
-    @staticmethod
-    def why_not(directory):
-        """Returns why there can be no such disk; None if there can."""
-        return _why_not(FailingDisk, pathlib.Path(directory) / "probe", 16 << 20)
 
     def _mount(self):
         _run("mount", "-o", "loop", str(self.image), str(self.directory))

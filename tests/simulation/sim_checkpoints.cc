@@ -15,24 +15,6 @@ constexpr absl::Duration kPauseAfterFailure = absl::Seconds(5);
 
 }  // namespace
 
-absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
-                                                const ModelOrders& model, Shard& shard) {
-  const absl::StatusOr<std::string> bytes = store.LoadState(which);
-  if (!bytes.ok()) return bytes.status();
-  absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
-  if (!save.ok()) return save.status();
-  ArrayBuffers arrays = shard.NewArrays(model);
-  std::vector<LoadedArray> loaded;
-  for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
-  for (auto& [version, weights] : save->bases) {
-    const std::shared_ptr<FloatBuffer> base = shard.training_state()->NewWeights();
-    loaded.push_back({NameOfBase(version), base->values()});
-    weights = base;
-  }
-  if (absl::Status read = store.LoadArrays(which, loaded); !read.ok()) return read;
-  return LoadedCheckpoint{*std::move(save), std::move(arrays)};
-}
-
 SimSaves::SimSaves(const Options& options, const std::shared_ptr<Process>& process,
                    EventQueue& queue)
     : options_(options), process_(process), queue_(queue), chance_(options.seed, options.stream) {}

@@ -6,14 +6,12 @@
 #include <optional>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "server/core/coordinator_orders.h"
 #include "server/core/saved_version.h"
-#include "server/service/shard.h"
 #include "server/service/shard_save.h"
 #include "server/storage/checkpoint_store.h"
 #include "tests/simulation/chance.h"
@@ -21,17 +19,6 @@
 #include "tests/simulation/network.h"
 
 namespace slipstream {
-
-/// A checkpoint that was read: the state, and buffers of the shard with its arrays.
-struct LoadedCheckpoint {
-  ShardSave save;
-  ArrayBuffers arrays;
-};
-
-/// Reads a checkpoint into buffers of the shard, as production's CheckpointWriter does. Fails as
-/// CheckpointStore::LoadState does.
-absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
-                                                const ModelOrders& model, Shard& shard);
 
 /// The checkpoints that one server process makes, one after another: CheckpointWriter in virtual
 /// time. Each takes a random time. Of several that wait, only the newest is written, and one that

@@ -118,7 +118,7 @@ class SimShard final : private OrdersSink {
   /// an earlier process has left one of this run.
   void OpenDisk();
   bool HasToRedo() const;
-  absl::Status BeginLog(uint64_t events_before);
+  void BeginLog(uint64_t last_segment, uint64_t events_before);
 
   void BeginRedo();
   void Redo();
@@ -126,8 +126,6 @@ class SimShard final : private OrdersSink {
   /// Comes to the state that the disk has, and begins another segment of the log. Returns the
   /// number of events in the log before that.
   absl::StatusOr<uint64_t> RedoFromDisk();
-  absl::StatusOr<uint64_t> RedoFrom(const SavedVersion& which);
-  absl::Status CutTail(uint64_t segment);
 
   /// Goes on in the same life, after so many events.
   void GoOn(uint64_t events);

@@ -131,20 +131,21 @@ void SimShard::OpenDisk() {
   store_ = *std::move(store);
   saves_.SetStore(*store_);
   if (HasToRedo()) return BeginRedo();
-  if (keeps_log_) PS_CHECK(BeginLog(0).ok());
+  if (!keeps_log_) return;
+  const absl::StatusOr<std::vector<uint64_t>> segments =
+      ListSegments(disk_.files, store_->directory());
+  PS_CHECK(segments.ok());
+  BeginLog(segments->empty() ? 0 : segments->back(), /*events_before=*/0);
 }
 
 bool SimShard::HasToRedo() const {
   return keeps_log_ && orders_.phase >= Phase::kTraining && !saved().empty();
 }
 
-absl::Status SimShard::BeginLog(uint64_t events_before) {
-  const absl::StatusOr<std::vector<uint64_t>> segments =
-      ListSegments(disk_.files, store_->directory());
-  if (!segments.ok()) return segments.status();
+void SimShard::BeginLog(uint64_t last_segment, uint64_t events_before) {
   SimLog::Options options = log_options_;
   options.directory = store_->directory();
-  options.last_segment = segments->empty() ? 0 : segments->back();
+  options.last_segment = last_segment;
   options.events_before = events_before;
   options.on_failure = [this](const absl::Status& failure) {
     trace_.Line("shard {} cannot write its log: {}", Value(id_), failure.ToString());
@@ -152,7 +153,6 @@ absl::Status SimShard::BeginLog(uint64_t events_before) {
   };
   log_ = std::make_unique<SimLog>(options, process_, queue_, disk_);
   shard_.SetRecorder(*log_);
-  return absl::OkStatus();
 }
 
 void SimShard::BeginRedo() {
@@ -172,41 +172,17 @@ void SimShard::Redo() {
 }
 
 absl::StatusOr<uint64_t> SimShard::RedoFromDisk() {
-  absl::StatusOr<uint64_t> events = absl::NotFoundError("no checkpoint can be read");
-  while (!saved().empty()) {
-    events = RedoFrom(saved().back());
-    // A checkpoint that turns out damaged is not among those saved any more.
-    if (!absl::IsDataLoss(events.status()) || shard_.machine().is_initialized()) break;
-  }
-  return events;
-}
-
-absl::StatusOr<uint64_t> SimShard::RedoFrom(const SavedVersion& which) {
-  absl::StatusOr<LoadedCheckpoint> from = LoadCheckpoint(*store_, which, *orders_.model, shard_);
-  if (!from.ok()) return from.status();
-  const uint64_t first = store_->LogOf(which);
-  shard_.BeginRedo(std::move(from->save), std::move(from->arrays));
-  const absl::StatusOr<RedoneLog> redone =
-      RedoLog(disk_.files, store_->directory(), first, /*until=*/0, shard_, [](uint64_t) {});
-  if (!redone.ok()) return redone.status();
-  if (absl::Status cut = CutTail(redone->last_segment); !cut.ok()) return cut;
-  const uint64_t events = disk_.segment_begins.at(first) + redone->events;
+  const absl::StatusOr<RecoveredShard> recovered =
+      RecoverShard(*store_, *orders_.model, shard_, [] { return false; });
+  if (!recovered.ok()) return recovered.status();
+  const uint64_t first = store_->LogOf(recovered->from);
+  const uint64_t events = disk_.segment_begins.at(first) + recovered->log.events;
   std::erase_if(disk_.untold,
                 [events](const SimDisk::Untold& each) { return each.log_event > events; });
-  if (absl::Status begun = BeginLog(events); !begun.ok()) return begun;
+  BeginLog(recovered->last_segment, events);
   log_->BeginSegment();
   shard_.EndRedo();
   return events;
-}
-
-absl::Status SimShard::CutTail(uint64_t segment) {
-  absl::StatusOr<LogReader> reader = LogReader::Open(disk_.files, store_->directory(), segment);
-  if (!reader.ok()) return reader.status();
-  while (true) {
-    const absl::StatusOr<std::optional<std::span<const std::byte>>> record = reader->Next();
-    if (!record.ok()) return record.status();
-    if (!record->has_value()) return reader->CutTail();
-  }
 }
 
 void SimShard::GoOn(uint64_t events) {
@@ -247,9 +223,11 @@ void SimShard::Return(const ModelOrders& model, const ShardReturn& order) {
   PS_CHECK(shard_.BeginReturn().deliveries.empty());
   while (!running_.empty()) FinishJob(running_.front());
   saves_.GiveUp();
-  absl::StatusOr<LoadedCheckpoint> from = LoadCheckpoint(*store_, order.from, model, shard_);
-  PS_CHECK(from.ok());
-  shard_.Return(std::move(from->save), std::move(from->arrays), order.life);
+  ArrayBuffers arrays = shard_.NewArrays(model);
+  absl::StatusOr<ShardSave> save =
+      LoadCheckpoint(*store_, order.from, arrays, *shard_.training_state());
+  PS_CHECK(save.ok());
+  shard_.Return(*std::move(save), std::move(arrays), order.life);
   last_saved_ = machine().state().last_saved;
   machine().CheckInvariants();
   decided_ = machine().decided();

@@ -1,6 +1,7 @@
 #include "tests/simulation/simulation.h"
 
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <csignal>
 #include <cstdio>
@@ -76,6 +77,8 @@ void Repeat(const Scenario& scenario, Simulated& simulated) {
 
 Simulated Simulate(uint64_t seed, bool prints_trace) {
   repeat_line = RepeatLine(seed);
+  // The lines of all processes would come together, and none says which one it is from.
+  spdlog::set_level(spdlog::level::off);
   const auto before = std::signal(SIGABRT, OnAbort);
   const Scenario scenario = DrawScenario(seed);
   if (prints_trace) std::printf("%s\n", Describe(scenario).c_str());

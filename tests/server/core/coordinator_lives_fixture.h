@@ -75,12 +75,26 @@ class CoordinatorLivesTest : public CoordinatorTest {
   /// has nothing.
   void Restart(uint32_t shard) {
     now_ += absl::Seconds(6);
-    for (const Identity& worker : {ada_, bob_}) {
-      ASSERT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
-    }
+    HearWorkers();
     Report(1 - shard);
     BeginProcess(shard);
     Send(shard);
+  }
+
+  void HearWorkers() {
+    for (const Identity& worker : {ada_, bob_}) {
+      ASSERT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
+    }
+  }
+
+  /// Time passes, in which both workers live and these shards report.
+  void LetPass(absl::Duration duration, const std::vector<uint32_t>& reporting = {0, 1}) {
+    for (const absl::Time end = now_ + duration; now_ < end;) {
+      now_ += absl::Seconds(1);
+      HearWorkers();
+      for (const uint32_t shard : reporting) Report(shard);
+      coordinator().Tick(now_);
+    }
   }
 
   void BeginProcess(uint32_t shard) {

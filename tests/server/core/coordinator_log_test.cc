@@ -23,19 +23,6 @@ class CoordinatorLogTest : public CoordinatorLivesTest {
     reports_[shard].version = Version{version};
     Report(shard);
   }
-
-  /// Time passes, in which all live and report.
-  void PassAll(absl::Duration duration) {
-    for (const absl::Time end = now_ + duration; now_ < end;) {
-      now_ += absl::Seconds(1);
-      for (const Identity& worker : {ada_, bob_}) {
-        ASSERT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
-      }
-      Report(0);
-      Report(1);
-      coordinator().Tick(now_);
-    }
-  }
 };
 
 TEST_F(CoordinatorLogTest, UnderEveryPolicyTheRunWaitsForTheShardAndNobodyReturns) {
@@ -47,7 +34,7 @@ TEST_F(CoordinatorLogTest, UnderEveryPolicyTheRunWaitsForTheShardAndNobodyReturn
     Restart(1);
     EXPECT_EQ(CountNotes("server replaced shard=1"), 1);
     NameCheckpoints(1);
-    PassAll(absl::Minutes(10));
+    LetPass(absl::Minutes(10));
     EXPECT_EQ(coordinator().phase(), Phase::kTraining);
     GoOn(1, 50);
     Reach(51);
@@ -94,7 +81,7 @@ TEST_F(CoordinatorLogTest, InRoundsEachShardSavesItsNextVersionToo) {
   TrainDurably(Logged(Policy::kHardsync));
   coordinator().Tick(now_);
   Reach(30);
-  PassAll(absl::Seconds(10));
+  LetPass(absl::Seconds(10));
 
   EXPECT_EQ(coordinator().orders().save, (SaveOrder{.number = 1}));
 }
@@ -103,17 +90,17 @@ TEST_F(CoordinatorLogTest, ACheckpointThatWasNotCompleteIsNotWaitedFor) {
   TrainDurably(Logged());
   coordinator().Tick(now_);
   Reach(30);
-  PassAll(absl::Seconds(10));
+  LetPass(absl::Seconds(10));
   ASSERT_EQ(coordinator().orders().save.number, 1u);
   reports_[0].saved.push_back(Saved(31));
   Reach(32);
 
   Restart(1);
   NameCheckpoints(1);
-  PassAll(absl::Seconds(20));
+  LetPass(absl::Seconds(20));
   EXPECT_EQ(coordinator().orders().save.number, 1u) << "shard 1 is away";
   GoOn(1, 32);
-  PassAll(absl::Seconds(11));
+  LetPass(absl::Seconds(11));
 
   EXPECT_EQ(coordinator().orders().save.number, 2u);
 }
@@ -157,10 +144,10 @@ TEST_F(CoordinatorLogTest, AnEvaluatorHasTimeWhileAShardIsAway) {
   Restart(1);
   NameCheckpoints(1);
 
-  PassAll(absl::Minutes(5));
+  LetPass(absl::Minutes(5));
   EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
   GoOn(1, 9);
-  PassAll(absl::Seconds(62));
+  LetPass(absl::Seconds(62));
 
   EXPECT_FALSE(coordinator().EvaluationFor(ada_.worker).has_value());
 }

@@ -362,9 +362,7 @@ TEST_F(CoordinatorLivesTest, TheOrdersSayWhatToSaveWhileTheRunTrains) {
   coordinator().Tick(now_);
   Reach(6);
   now_ += absl::Seconds(6);
-  for (const Identity& worker : {ada_, bob_}) {
-    ASSERT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
-  }
+  HearWorkers();
 
   EXPECT_EQ(coordinator().orders().save,
             (SaveOrder{.number = 1, .version = Version{8}, .safe = Saved(0)}));

@@ -127,7 +127,6 @@ TEST_F(CheckpointReplayTest, NamesTheArrayAndThePlaceThatDiffer) {
   for (const char* array : {"weights", "state0"}) {
     SCOPED_TRACE(array);
     std::filesystem::remove_all(directory_);
-    orders_ = {};
     Train();
     Change(Folders().back(), array, 7);
     const std::vector<CheckpointFolder> folders = Folders();

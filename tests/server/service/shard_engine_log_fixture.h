@@ -14,11 +14,10 @@
 
 #include "absl/time/clock.h"
 #include "common/base/mutex.h"
-#include "common/layout/shard_map.h"
-#include "common/layout/tensor_layout.h"
 #include "server/service/shard_engine.h"
 #include "server/storage/checkpoint_store.h"
 #include "server/storage/log_segment.h"
+#include "tests/server/service/first_orders.h"
 #include "tests/server/service/gated_disk.h"
 #include "tests/support/captured_log.h"
 
@@ -65,21 +64,6 @@ class ShardEngineLogTest : public testing::Test {
   static constexpr uint64_t kValues = 16;
   static constexpr char kLogFiles[] = "/log-";
 
-  ShardEngineLogTest() {
-    TensorLayout layout;
-    EXPECT_TRUE(layout.Append("weight", {kValues}).ok());
-    orders_.run = kRun;
-    orders_.phase = Phase::kInitializing;
-    orders_.model = ModelOrders{.layout = layout,
-                                .shard_map = *ShardMap::Cut(layout, 1),
-                                .batches_total = 1'000'000,
-                                .batches_per_epoch = 1'000'000,
-                                .examples_per_epoch = 32'000'000};
-    orders_.view.number = ViewNumber{1};
-    orders_.view.members.push_back({WorkerId{0}, Incarnation{1}, true});
-    orders_.grant = 3;
-    orders_.initializer = identity();
-  }
   ~ShardEngineLogTest() override {
     disk_.Open();
     engine_.reset();
@@ -156,6 +140,15 @@ class ShardEngineLogTest : public testing::Test {
     AwaitInitialized();
     orders_.phase = Phase::kTraining;
     GiveOrders();
+  }
+
+  /// Forgets all processes and their disk, and does the same.
+  void BeginTrainingOnNewDisk() {
+    engine_.reset();
+    disk_.disk() = SimulatedDisk();
+    calls_.clear();
+    orders_.phase = Phase::kInitializing;
+    BeginTraining();
   }
 
   PushHeader Header(uint64_t sequence, uint64_t base) const {
@@ -256,7 +249,7 @@ class ShardEngineLogTest : public testing::Test {
 
   CapturedLog log_;
   GatedDisk disk_;
-  ServerOrders orders_;
+  ServerOrders orders_ = FirstOrders(kRun, kValues, /*members=*/1, /*grant=*/3);
   std::map<uint64_t, KeptCall> calls_;
   Mutex mutex_;
   absl::Status lost_log_ ABSL_GUARDED_BY(mutex_);

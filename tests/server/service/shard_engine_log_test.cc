@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/storage/checkpoint_manifest.h"
 #include "tests/server/service/shard_engine_log_fixture.h"
 
 namespace slipstream {
@@ -119,10 +120,7 @@ TEST_F(ShardEngineLogTest, GoesOnAgainAndAgain) {
 
 TEST_F(ShardEngineLogTest, WhatWasNotSyncedWasNeverToldAndMayComeAgain) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    disk_.disk() = SimulatedDisk();
-    calls_.clear();
-    orders_.phase = Phase::kInitializing;
-    BeginTraining();
+    BeginTrainingOnNewDisk();
     EXPECT_EQ(PushAndWait(1, 0).version, Version{1});
     disk_.Close(kLogFiles);
     Push(2, 1);
@@ -137,7 +135,6 @@ TEST_F(ShardEngineLogTest, WhatWasNotSyncedWasNeverToldAndMayComeAgain) {
     const PushOutcome outcome = PushAndWait(2, 1).outcome;
     EXPECT_TRUE(outcome == PushOutcome::kApplied || outcome == PushOutcome::kDuplicate) << seed;
     EXPECT_EQ(PullAndWait(2).value, -2.0f) << seed;
-    engine_.reset();
   }
 }
 
@@ -195,20 +192,30 @@ TEST_F(ShardEngineLogTest, BeforeTrainingTheInitialWeightsComeAnew) {
 }
 
 TEST_F(ShardEngineLogTest, TakesAnOlderCheckpointAndALongerLogIfTheNewestIsDamaged) {
-  BeginTraining();
-  EXPECT_EQ(PushAndWait(1, 0).version, Version{1});
-  OrderSave();
-  EXPECT_EQ(PushAndWait(2, 1).version, Version{2});
-  AwaitSaved(1);
-  EXPECT_EQ(PushAndWait(3, 2).version, Version{3});
-  disk_.StopMachine();
-  engine_.reset();
-  disk_.disk().Crash();
-  disk_.disk().BytesOf(DirectoryOfShard() + "/checkpoint-0-1/state.bin").front() ^= 1;
+  int times = 0;
+  for (const char* file : {kManifestFile, kStateFile, kWeightsFile}) {
+    SCOPED_TRACE(file);
+    BeginTrainingOnNewDisk();
+    EXPECT_EQ(PushAndWait(1, 0).version, Version{1});
+    OrderSave();
+    EXPECT_EQ(PushAndWait(2, 1).version, Version{2});
+    AwaitSaved(1);
+    EXPECT_EQ(PushAndWait(3, 2).version, Version{3});
+    disk_.StopMachine();
+    engine_.reset();
+    disk_.disk().Crash();
+    const std::string damaged = DirectoryOfShard() + "/checkpoint-0-1/" + file;
+    std::string& bytes = disk_.disk().BytesOf(damaged);
+    bytes[bytes.size() / 2] ^= 1;
 
-  StartProcess();
-  AwaitInitialized();
-  EXPECT_EQ(PullAndWait().value, -3.0f);
+    StartProcess();
+    AwaitInitialized();
+
+    EXPECT_EQ(log_.Count(damaged + ": damaged"), 1);
+    EXPECT_EQ(log_.Count("went on from the log checkpoint=0 version=3"), ++times);
+    EXPECT_EQ(PullAndWait().value, -3.0f);
+    EXPECT_EQ(PushAndWait(3, 2).outcome, PushOutcome::kDuplicate);
+  }
 }
 
 TEST_F(ShardEngineLogTest, DamageInTheMiddleOfTheLogIsNamed) {

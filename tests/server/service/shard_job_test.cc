@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "server/service/shard_engine.h"
+#include "tests/server/service/first_orders.h"
 #include "tests/support/specs.h"
 
 namespace slipstream {
@@ -259,25 +259,12 @@ namespace {
 using testing::HasSubstr;
 
 constexpr uint64_t kValues = uint64_t{1} << 20;
-const Identity kInitializer{5, WorkerId{0}, Incarnation{1}};
-
-ServerOrders OrdersOf(uint64_t values) {
-  TensorLayout layout;
-  EXPECT_TRUE(layout.Append("weight", {values}).ok());
-  ServerOrders orders;
-  orders.number = 1;
-  orders.run = 5;
-  orders.phase = Phase::kInitializing;
-  orders.model = ModelOrders{.layout = layout, .shard_map = *ShardMap::Cut(layout, 1)};
-  orders.grant = 1;
-  orders.initializer = kInitializer;
-  return orders;
-}
+ServerOrders Orders() { return FirstOrders(/*run=*/5, kValues, /*members=*/0, /*grant=*/1); }
 
 /// Returns the shard's answer to the client that is about to send the initial weights.
 absl::Status Begin(ShardEngine& engine, const ServerOrders& orders) {
   return engine
-      .BeginInitialize({kInitializer, orders.grant, orders.model->shard_map.fingerprint(),
+      .BeginInitialize({orders.initializer, orders.grant, orders.model->shard_map.fingerprint(),
                         orders.model->layout.parameters()})
       .status();
 }
@@ -291,7 +278,7 @@ ShardEngine::Options WithMemory(uint64_t bytes) {
 
 TEST(ShardMemoryTest, AModelThatFitsIsTaken) {
   ShardEngine engine(WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20)), std::nullopt);
-  const ServerOrders orders = OrdersOf(kValues);
+  const ServerOrders orders = Orders();
 
   engine.OnOrders(orders);
 
@@ -304,14 +291,14 @@ TEST(ShardMemoryTest, AWorkerWithTwoGradientsUnderWayTakesTwice) {
   options.run.training.pipeline_depth = 2;
   ShardEngine engine(options, std::nullopt);
 
-  engine.OnOrders(OrdersOf(kValues));
+  engine.OnOrders(Orders());
 
   EXPECT_THAT(engine.Failure(), HasSubstr("with 4 gradients under way"));
 }
 
 TEST(ShardMemoryTest, AModelThatDoesNotIsRefusedWithTheBytesItNeeds) {
   ShardEngine engine(WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20) - 1), std::nullopt);
-  const ServerOrders orders = OrdersOf(kValues);
+  const ServerOrders orders = Orders();
 
   engine.OnOrders(orders);
 

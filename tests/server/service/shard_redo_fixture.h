@@ -17,9 +17,8 @@
 
 #include "absl/status/status.h"
 #include "common/base/archive.h"
-#include "common/layout/shard_map.h"
 #include "server/service/shard.h"
-#include "tests/support/specs.h"
+#include "tests/server/service/first_orders.h"
 
 namespace slipstream {
 
@@ -91,25 +90,9 @@ struct RecordedRun {
     return {kRun, member.worker, member.incarnation};
   }
 
-  /// Returns the orders that name the model, and let worker 0 bring the initial weights.
-  static ServerOrders FirstOrders(uint32_t members) {
-    const TensorLayout layout = LayoutOf({kCount});
-    ServerOrders orders;
-    orders.number = 1;
-    orders.run = kRun;
-    orders.phase = Phase::kInitializing;
-    orders.model = ModelOrders{.layout = layout,
-                               .shard_map = *ShardMap::Cut(layout, 1),
-                               .batches_total = 1'000'000,
-                               .batches_per_epoch = 1'000,
-                               .examples_per_epoch = 32'000};
-    orders.view.number = ViewNumber{1};
-    for (uint32_t id = 0; id < members; ++id) {
-      orders.view.members.push_back({WorkerId{id}, Incarnation{id + 1}, true});
-    }
-    orders.grant = kGrant;
-    orders.initializer = IdentityOf(orders.view.members.front());
-    return orders;
+  /// Returns the orders that the shard gets first.
+  static ServerOrders OrdersFor(uint32_t members) {
+    return FirstOrders(kRun, kCount, members, kGrant);
   }
 
   static absl::Status GiveInitialWeights(const ServerOrders& orders, std::span<const float> values,

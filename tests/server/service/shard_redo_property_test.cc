@@ -100,7 +100,7 @@ class History {
   };
 
   void Begin() {
-    orders_ = RecordedRun::FirstOrders(3);
+    orders_ = RecordedRun::OrdersFor(3);
     Absorb(shard_->OnOrders(orders_));
     ASSERT_TRUE(RecordedRun::GiveInitialWeights(orders_, RandomValues(), *shard_).ok());
     while (shard_->has_job() || job_.has_value()) DoJob();

@@ -30,7 +30,7 @@ class ShardRedoTest : public testing::Test {
     options_.run.durability.level = DurabilitySpec::Level::kSynced;
     shard_ = std::make_unique<Shard>(options_);
     shard_->SetRecorder(events_);
-    orders_ = RecordedRun::FirstOrders(2);
+    orders_ = RecordedRun::OrdersFor(2);
     shard_->OnOrders(orders_);
     ASSERT_TRUE(RecordedRun::GiveInitialWeights(
                     orders_, std::vector<float>(RecordedRun::kCount, 0.0f), *shard_)
@@ -289,7 +289,7 @@ TEST_F(ShardRedoTest, RecordsNothingWhereNothingChanges) {
 
 TEST_F(ShardRedoTest, InitialWeightsEndARedo) {
   Start(kAsync);
-  ServerOrders again = RecordedRun::FirstOrders(2);
+  ServerOrders again = RecordedRun::OrdersFor(2);
   auto other = std::make_unique<Shard>(options_);
   EventList events;
   other->SetRecorder(events);
@@ -338,7 +338,7 @@ TEST_F(ShardRedoTest, AnEventThatNoShardRecordsIsNoticed) {
 TEST_F(ShardRedoTest, WithoutARecorderASaveIsOfNoLog) {
   options_.run.durability.level = DurabilitySpec::Level::kCheckpoint;
   shard_ = std::make_unique<Shard>(options_);
-  orders_ = RecordedRun::FirstOrders(2);
+  orders_ = RecordedRun::OrdersFor(2);
   shard_->OnOrders(orders_);
   const std::vector<float> ones(RecordedRun::kCount, 1.0f);
   ASSERT_TRUE(RecordedRun::GiveInitialWeights(orders_, ones, *shard_).ok());

@@ -15,11 +15,10 @@
 #include <vector>
 
 #include "absl/time/clock.h"
-#include "common/layout/shard_map.h"
-#include "common/layout/tensor_layout.h"
 #include "common/local/local_socket.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/service/shard_service.h"
+#include "tests/server/service/first_orders.h"
 #include "tests/support/loopback.h"
 
 // The clients of these tests use protobuf's own messages, so the tests also compare the service's
@@ -69,7 +68,8 @@ class ShardServiceTest : public testing::Test {
     loopback_ = ServeOnLoopback(*service_);
     ASSERT_NE(loopback_.server, nullptr);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
-    GiveOrders(members);
+    orders_ = FirstOrders(kRun, values_, members, kGrant);
+    service_->OnOrders(orders_);
   }
 
   /// Returns the settings of the shard.
@@ -86,26 +86,6 @@ class ShardServiceTest : public testing::Test {
   void TearDown() override {
     if (loopback_.server == nullptr) return;
     loopback_.server->Shutdown(std::chrono::system_clock::now());
-  }
-
-  void GiveOrders(uint32_t members) {
-    TensorLayout layout;
-    ASSERT_TRUE(layout.Append("weight", {values_}).ok());
-    orders_.number = 1;
-    orders_.run = kRun;
-    orders_.phase = Phase::kInitializing;
-    orders_.model = ModelOrders{.layout = layout,
-                                .shard_map = *ShardMap::Cut(layout, 1),
-                                .batches_total = 1'000'000,
-                                .batches_per_epoch = 1'000'000,
-                                .examples_per_epoch = 32'000'000};
-    orders_.view.number = ViewNumber{1};
-    for (uint32_t id = 0; id < members; ++id) {
-      orders_.view.members.push_back({WorkerId{id}, Incarnation{id + 1}, true});
-    }
-    orders_.grant = kGrant;
-    orders_.initializer = {kRun, WorkerId{0}, Incarnation{1}};
-    service_->OnOrders(orders_);
   }
 
   void SetPhase(Phase phase) {

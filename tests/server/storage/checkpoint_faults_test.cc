@@ -259,7 +259,7 @@ class CheckpointDamageTest : public testing::TestWithParam<const char*> {
   absl::Status Load() {
     if (std::string_view(GetParam()) == kWeightsFile) return Load("weights");
     if (std::string_view(GetParam()) == kArraysFile) return Load("state0");
-    return scene_.store->LoadState(kOld).status();
+    return LoadState(*scene_.store, kOld).status();
   }
 
   /// Returns whether loading fails, and names the file and the place.
@@ -273,7 +273,7 @@ class CheckpointDamageTest : public testing::TestWithParam<const char*> {
  private:
   absl::Status Load(const char* name) {
     const LoadedArray array = {.name = name, .values = values_};
-    return scene_.store->LoadArrays(kOld, {&array, 1});
+    return LoadArrays(*scene_.store, kOld, {&array, 1});
   }
 
   Scene scene_;

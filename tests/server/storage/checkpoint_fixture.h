@@ -63,13 +63,29 @@ inline absl::Status SaveContent(CheckpointStore& store, const SavedVersion& save
                     PartOf(WholeModel(), kRange), content.state, arrays);
 }
 
+inline absl::Status LoadArrays(CheckpointStore& store, const SavedVersion& saved,
+                               std::span<const LoadedArray> arrays) {
+  return store.Load(saved,
+                    [arrays](const CheckpointFolder& folder) { return folder.ReadArrays(arrays); });
+}
+
+inline absl::StatusOr<std::string> LoadState(CheckpointStore& store, const SavedVersion& saved) {
+  absl::StatusOr<std::string> state;
+  const absl::Status loaded = store.Load(saved, [&state](const CheckpointFolder& folder) {
+    state = folder.ReadState();
+    return state.status();
+  });
+  if (!loaded.ok()) return loaded;
+  return state;
+}
+
 inline absl::StatusOr<Content> LoadContent(CheckpointStore& store, const SavedVersion& saved) {
   Content content;
-  absl::StatusOr<std::string> state = store.LoadState(saved);
+  absl::StatusOr<std::string> state = LoadState(store, saved);
   if (!state.ok()) return state.status();
   content.state = *std::move(state);
   const LoadedArray arrays[] = {{"state0", content.momentum}, {"weights", content.weights}};
-  absl::Status loaded = store.LoadArrays(saved, arrays);
+  absl::Status loaded = LoadArrays(store, saved, arrays);
   if (!loaded.ok()) return loaded;
   return content;
 }

@@ -125,12 +125,12 @@ TEST_F(CheckpointStoreTest, KeepsTheLogFromTheOldestCheckpointOnThatItOffers) {
 
   // A shard never goes on from a damaged checkpoint, so that needs no log.
   disk_.BytesOf(std::string(kDirectory) + "/checkpoint-0-2/state.bin")[0] ^= 1;
-  EXPECT_FALSE(store_->LoadState(Saved(0, 2)).ok());
+  EXPECT_FALSE(LoadState(*store_, Saved(0, 2)).ok());
   ASSERT_TRUE(store_->Prune(3, std::nullopt).ok());
   EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(4, 5, 6));
 
   disk_.BytesOf(std::string(kDirectory) + "/checkpoint-0-4/state.bin")[0] ^= 1;
-  EXPECT_FALSE(store_->LoadState(Saved(0, 4)).ok());
+  EXPECT_FALSE(LoadState(*store_, Saved(0, 4)).ok());
   ASSERT_TRUE(store_->Prune(1, std::nullopt).ok());
   EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 3)));
   EXPECT_THAT(ListSegments(disk_, kDirectory).value(), ElementsAre(4, 5, 6));
@@ -179,7 +179,7 @@ TEST_F(CheckpointStoreTest, RemovesWhatALifeLeavesBehindThatBeginsEarlier) {
 
   EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 5)));
   EXPECT_THAT(Names(), ElementsAre("checkpoint-0-5"));
-  EXPECT_EQ(store_->LoadState(Saved(0, 9)).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(LoadState(*store_, Saved(0, 9)).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(CheckpointStoreTest, DoesNotOfferADamagedCheckpointAndReplacesIt) {
@@ -225,14 +225,14 @@ TEST_F(CheckpointStoreTest, NamesTheOtherProgramWhoseStateItCannotRead) {
   text = EncodeManifest(manifest);
   std::vector<float> weights(kRange.size());
 
-  const absl::Status refused = store_->LoadState(Saved(0, 1)).status();
+  const absl::Status refused = LoadState(*store_, Saved(0, 1)).status();
   const LoadedArray array = {.name = "weights", .values = weights};
 
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()),
               AllOf(HasSubstr("checkpoint-0-1: slipstream 0.0.9 has written it"),
                     HasSubstr("weights.safetensors can be read")));
-  EXPECT_TRUE(store_->LoadArrays(Saved(0, 1), {&array, 1}).ok());
+  EXPECT_TRUE(LoadArrays(*store_, Saved(0, 1), {&array, 1}).ok());
   EXPECT_EQ(weights, Content::Of(1).weights);
 }
 
@@ -241,7 +241,7 @@ TEST_F(CheckpointStoreTest, NamesAnArrayThatIsNotThere) {
   std::vector<float> values(kRange.size());
   const auto load = [&](const char* name, size_t size) {
     const LoadedArray array = {.name = name, .values = std::span(values).first(size)};
-    return store_->LoadArrays(Saved(0, 1), {&array, 1});
+    return LoadArrays(*store_, Saved(0, 1), {&array, 1});
   };
 
   EXPECT_TRUE(load("state0", kRange.size()).ok());
