@@ -293,9 +293,10 @@ struct PullRequest {
   /// version.
   Version min_version{};
 
-  /// The life of the shard to which min_version, sequence and held belong. In a later life they
+  /// The life of the shard to which min_version, sequence and held belong. In another life they
   /// mean nothing: the pull is answered at once with whole weights, which may be trained on if the
-  /// member has pushed nothing yet in that life.
+  /// member has pushed nothing yet in that life. Only where shards are in step does a shard that is
+  /// in an earlier life refuse, as it is to return first.
   Life min_life{};
 
   /// True if a gradient computed from the answer will be pushed.

@@ -379,9 +379,9 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
   // Shards may wait for a worker that has yet to learn of their stage, even when work ends. It
   // brings its gradient, or says that it rests, once it is in that stage.
   const bool is_behind = stage < stage_ && phase_ <= Phase::kDraining;
-  // While shards may go back, workers whose rounds are over may have to do some of them again.
-  const bool may_go_back =
-      saves_.has_value() && returns_together() && !ends_early_ && phase_ <= Phase::kDraining;
+  // While shards may go back, workers whose rounds are over may have to do some of them again, or,
+  // if work has ended meanwhile, the round that others have begun after the return.
+  const bool may_go_back = saves_.has_value() && returns_together() && phase_ <= Phase::kDraining;
   answer.life = returns_.NewestLife();
   if (may_go_back && stage == stage_ && answer.life > life) {
     answer.state = Work::State::kReturned;

@@ -17,7 +17,9 @@ std::optional<PullRefusal> ShardMachine::RefusePull(const PullRequest& request) 
   if (request.shard_map != state_.plan->shard_map && !takes_any_map) {
     return PullRefusal::kWrongShardMap;
   }
-  if (request.min_life > state_.life) return PullRefusal::kLaterLife;
+  // The life of one shard is one of all only where shards are in step. A worker that has missed the
+  // end of such a stage learns of it from the answer.
+  if (traits_.in_step && request.min_life > state_.life) return PullRefusal::kLaterLife;
   if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
   const size_t most = is_outsider ? options_.parked_readers_max : options_.parked_of_member_max;
@@ -48,7 +50,7 @@ Reader ShardMachine::ReaderOf(const PullRequest& request) {
 }
 
 PullRequest ShardMachine::InThisLife(PullRequest request) const {
-  if (request.min_life >= state_.life) return request;
+  if (request.min_life == state_.life) return request;
   request.min_version = {};
   request.held.reset();
   request.sequence = Sequence{1};
@@ -80,7 +82,8 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
     const WorkerId worker = request.identity->worker;
     pending.trainers.push_back({worker, request.identity->incarnation, request.slot});
     pending.goes_on = true;
-    EnterPace(worker, request.clock);
+    // A call of an earlier life may be a late repetition, whose worker waits for others elsewhere.
+    if (pull.min_life == state_.life) EnterPace(worker, request.clock);
     pending.condition = WaitsFor(worker, request.slot, /*after_push=*/false);
     pending.condition.version = std::max(pending.condition.version, request.min_version);
     OweFrom(worker, pending.condition.version);

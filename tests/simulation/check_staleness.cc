@@ -175,12 +175,12 @@ class Pace {
 
   /// The shard goes on from the state that this one is a copy of, in a new life: sequences begin
   /// anew, no call waits, and nobody counts as at work.
-  void OnReturned() {
+  void OnReturned(Life life) {
+    life_ = life;
     for (auto& [incarnation, worker] : workers_) {
       worker.answered = {};
       worker.clock_in_pace.reset();
-      worker.waits_for.reset();
-      worker.may_go_freely = false;
+      worker.waits.clear();
     }
   }
 
@@ -188,11 +188,9 @@ class Pace {
     const auto found = workers_.find(asked.trainer.incarnation);
     if (found == workers_.end() || asked.sequence != Next(found->second.answered)) return;
     Worker& worker = found->second;
-    Enter(worker, asked.clock);
-    // An earlier call for the same weights may be held back for a reader only, and be answered
-    // first. What it has to see is settled.
-    const bool is_settled = worker.may_go_on && worker.waits_for == ClockAwaited(worker);
-    if (!is_settled) Wait(worker);
+    // After a return, a member is in the pace from its first call of the new life on.
+    if (asked.asked.life == life_) Enter(worker, asked.clock);
+    Wait(worker, asked.call);
     LetGoOn();
   }
 
@@ -204,7 +202,7 @@ class Pace {
     if (decided.push.sequence != Next(worker.answered)) return;
     if (is_taken) {
       worker.answered = decided.push.sequence;
-      worker.may_go_freely = false;
+      worker.waits.clear();
     }
     const bool joins = decided.reply.outcome == PushOutcome::kApplied ||
                        decided.reply.outcome == PushOutcome::kBuffered;
@@ -218,43 +216,55 @@ class Pace {
     } else if (decided.has_values || decided.wants_weights || worker.clock_in_pace.has_value()) {
       Enter(worker, decided.clock);
     }
-    if (is_taken && decided.wants_weights) Wait(worker);
+    if (is_taken && decided.wants_weights) Wait(worker, decided.call);
+    LetGoOn();
+  }
+
+  /// A push that was taken before comes again.
+  void OnRepeated(const PushDecided& decided) {
+    const auto found = workers_.find(decided.push.incarnation);
+    if (found == workers_.end() || decided.push.life != life_) return;
+    Worker& worker = found->second;
+    if (decided.push.sequence != worker.answered || !decided.wants_weights) return;
+    Wait(worker, decided.call);
     LetGoOn();
   }
 
   void OnServed(const WeightsServed& served) {
     if (is_over_ || !keeps_pace_ || !served.trainer.has_value()) return;
     const auto found = workers_.find(served.trainer->incarnation);
-    if (found == workers_.end() || served.sequence != Next(found->second.answered)) return;
-    const Worker& worker = found->second;
-    if (!worker.waits_for.has_value() || worker.may_go_freely) return;
-    if (!worker.may_go_on) {
+    if (found == workers_.end()) return;
+    // Calls from before a change, or before a later push, are answered as they were to be then.
+    const auto waiting = found->second.waits.find(served.call);
+    if (waiting == found->second.waits.end()) return;
+    const Waiting& wait = waiting->second;
+    if (!wait.may_go_on) {
       findings_.Add("shard {}: worker {} goes on at clock {}, and the slowest is at {}", shard_,
-                    Value(served.trainer->worker), *worker.waits_for + slack_,
-                    Slowest().value_or(0));
-    } else if (served.version.version < worker.has_to_see) {
+                    Value(served.trainer->worker), wait.clock + slack_, Slowest().value_or(0));
+    } else if (served.version.version < wait.has_to_see) {
       findings_.Add("shard {}: worker {} goes on from version {} without {}", shard_,
                     Value(served.trainer->worker), Value(served.version.version),
-                    Value(worker.has_to_see));
+                    Value(wait.has_to_see));
     }
   }
 
  private:
+  /// A call that waits: the clock that the slowest worker must reach before it is answered, whether
+  /// it has, and the version that then contains all pushes up to that clock.
+  struct Waiting {
+    uint64_t clock = 0;
+    bool may_go_on = false;
+    Version has_to_see{};
+  };
+
   struct Worker {
     Sequence answered{};
     uint64_t clock = 0;
     std::optional<uint64_t> clock_in_pace;  // Null while it rests.
     std::map<uint64_t, Version> made;       // Versions made by its pushes, by clock.
 
-    // The clock that the slowest worker must reach before this worker's call is answered; whether
-    // it has; and the version that then contains all pushes up to that clock.
-    std::optional<uint64_t> waits_for;
-    bool may_go_on = false;
-    Version has_to_see{};
-
-    // Set if a call from before a change may still be answered, which waited for other clocks. It
-    // is not known here which of two calls an answer is for.
-    bool may_go_freely = false;
+    // By number: the calls since its last push, several if one was repeated.
+    std::map<uint64_t, Waiting> waits;
   };
 
   /// When another policy takes over, nobody counts as at work, and no call waits. All continue at
@@ -268,8 +278,7 @@ class Pace {
     for (auto& [incarnation, worker] : workers_) {
       if (keeps_pace_) pace_ = std::max(pace_, worker.clock);
       worker.clock_in_pace.reset();
-      worker.may_go_freely |= !scenario_.changes.empty() && worker.waits_for.has_value();
-      worker.waits_for.reset();
+      worker.waits.clear();
     }
   }
 
@@ -287,30 +296,30 @@ class Pace {
     return slowest;
   }
 
-  /// Returns the clock that the slowest worker must reach before this worker goes on.
-  uint64_t ClockAwaited(const Worker& worker) const {
-    return worker.clock - std::min(worker.clock, slack_);
-  }
-
-  /// The worker's call begins or is repeated.
-  void Wait(Worker& worker) {
-    worker.waits_for = ClockAwaited(worker);
-    worker.may_go_on = false;
+  void Wait(Worker& worker, uint64_t call) const {
+    worker.waits[call] = {.clock = worker.clock - std::min(worker.clock, slack_)};
   }
 
   void LetGoOn() {
     const std::optional<uint64_t> slowest = Slowest();
     for (auto& [incarnation, worker] : workers_) {
-      if (!worker.waits_for.has_value() || worker.may_go_on) continue;
-      if (slowest.has_value() && *slowest < *worker.waits_for) continue;
-      worker.may_go_on = true;
-      worker.has_to_see = {};
-      for (const auto& [of, other] : workers_) {
-        for (const auto& [clock, version] : other.made) {
-          if (clock <= *worker.waits_for) worker.has_to_see = std::max(worker.has_to_see, version);
-        }
+      for (auto& [call, wait] : worker.waits) {
+        if (wait.may_go_on || (slowest.has_value() && *slowest < wait.clock)) continue;
+        wait.may_go_on = true;
+        wait.has_to_see = NewestUpTo(wait.clock);
       }
     }
+  }
+
+  /// Returns the newest version that a push of a clock up to this one has made.
+  Version NewestUpTo(uint64_t last) const {
+    Version newest{};
+    for (const auto& [incarnation, worker] : workers_) {
+      for (const auto& [clock, version] : worker.made) {
+        if (clock <= last) newest = std::max(newest, version);
+      }
+    }
+    return newest;
   }
 
   void Enter(Worker& worker, WorkerClock named) {
@@ -324,6 +333,7 @@ class Pace {
   const Scenario& scenario_;
   const size_t shard_;
   Findings& findings_;
+  Life life_{};
   uint32_t stage_ = 0;
   bool keeps_pace_ = false;
   uint64_t slack_ = 0;
@@ -350,7 +360,7 @@ void CheckPace(const Scenario& scenario, const History& history, Findings& findi
     } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
       std::unique_ptr<Pace>& pace = shards[Value(returned->shard)];
       pace = std::make_unique<Pace>(saved.at({returned->shard, returned->from}));
-      pace->OnReturned();
+      pace->OnReturned(returned->life);
     } else if (const auto* asked = std::get_if<WeightsAsked>(&event)) {
       shards[Value(asked->shard)]->OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
@@ -359,8 +369,13 @@ void CheckPace(const Scenario& scenario, const History& history, Findings& findi
       const PushOutcome outcome = decided->reply.outcome;
       if (decided->push.life != decided->reply.life) continue;
       const bool is_too_stale = outcome == PushOutcome::kTooStale;
-      if (outcome == PushOutcome::kDuplicate || (IsRefusal(outcome) && !is_too_stale)) continue;
-      shards[Value(decided->push.shard)]->OnPush(*decided, !is_too_stale);
+      if (IsRefusal(outcome) && !is_too_stale) continue;
+      Pace& pace = *shards[Value(decided->push.shard)];
+      if (outcome == PushOutcome::kDuplicate) {
+        pace.OnRepeated(*decided);
+      } else {
+        pace.OnPush(*decided, !is_too_stale);
+      }
     }
   }
 }

@@ -113,15 +113,12 @@ class Stop {
   void OnPhase(const PhaseMade& made) {
     if (made.phase == Phase::kTraining && !began_.has_value()) began_ = made.time;
   }
-  void OnAccuracy(double accuracy) {
-    // A measurement after the end of the work ends nothing.
-    if (!ended_) is_reached_ = IsTarget(accuracy);
-  }
+  /// A measurement after the end of the work counts if the shards then go back, and work goes on.
+  void OnAccuracy(double accuracy) { is_reached_ = IsTarget(accuracy); }
 
   /// The time during which the coordinator was away does not count.
   void OnReturned() { knows_time_ = false; }
   void OnEnd(const WorkEnded& end) {
-    ended_ = true;
     if (!IsTrue(end)) findings_.Add("work ends for a reason that is none");
     if (knows_time_ && TimeIsUp(end.time - kTick) && end.reason != EndReason::kMaxSeconds) {
       findings_.Add("work does not end when its time is up");
@@ -168,7 +165,6 @@ class Stop {
   std::optional<absl::Time> began_;
   bool knows_time_ = true;
   bool is_reached_ = false;
-  bool ended_ = false;
 };
 
 }  // namespace

@@ -73,10 +73,11 @@ struct GradientArrived {
 };
 
 /// A shard has decided the answer to a push, which may be a part of an aggregator's push; then
-/// there is one event for each part. All but the first two fields are from the push's header.
+/// there is one event for each part. All but the first three fields are from the push's header.
 struct PushDecided {
   PushKey push;
   PushReply reply;
+  uint64_t call = 0;  // The number of the call that the push came in.
   WorkerClock clock{};
   bool rests = false;
   bool has_values = false;
@@ -107,19 +108,21 @@ struct VersionPublished {
 };
 
 /// A member whose clock is `clock` asks a shard for weights of version `asked` or later, to train
-/// on. `sequence` is that of its next push.
+/// on. `sequence` is that of its next push, `call` the number of the call.
 struct WeightsAsked {
   ShardId shard{};
+  uint64_t call = 0;
   LifeVersion asked;
   Identity trainer;
   Sequence sequence{};
   WorkerClock clock{};
 };
 
-/// Weights leave a shard. `trainer` is the worker that will compute a gradient from them, and
-/// `sequence` that of its next push.
+/// Weights leave a shard, in answer to the call with this number. `trainer` is the worker that will
+/// compute a gradient from them, and `sequence` that of its next push.
 struct WeightsServed {
   ShardId shard{};
+  uint64_t call = 0;
   LifeVersion version;
   LifeVersion asked;
   std::optional<Identity> trainer;

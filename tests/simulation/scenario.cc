@@ -7,6 +7,7 @@
 #include "tests/simulation/chance.h"
 #include "tests/simulation/scenario_losses.h"
 #include "tests/simulation/scenario_restarts.h"
+#include "tests/simulation/scenario_stages.h"
 
 namespace slipstream {
 namespace {
@@ -26,7 +27,6 @@ constexpr uint64_t kAlgorithmStream = 7;
 constexpr uint64_t kFixedRoundStream = 8;
 constexpr uint64_t kElasticStream = 9;
 constexpr uint64_t kGapStream = 10;
-constexpr uint64_t kStageStream = 11;
 constexpr uint64_t kFetchStream = 12;
 constexpr uint64_t kSpeedStream = 13;
 constexpr uint64_t kFragmentStream = 14;
@@ -36,7 +36,6 @@ constexpr uint64_t kTensorStream = 17;
 constexpr uint64_t kAdaptiveStream = 18;
 constexpr uint64_t kReaderStream = 19;
 constexpr uint64_t kInPlaceStream = 20;
-constexpr uint64_t kChangeStream = 21;
 constexpr uint64_t kFreeLanesStream = 22;
 constexpr uint64_t kTreeStream = 23;
 
@@ -326,64 +325,6 @@ void DrawPipeline(Scenario& scenario) {
   scenario.run.training.pipeline_depth = 2;
 }
 
-ConsistencySpec DrawEarlierPolicy(Chance& chance, const Scenario& scenario, bool has_rounds) {
-  const uint32_t workers = scenario.run.cluster.workers;
-  ConsistencySpec policy;
-  policy.parameters["backups"] = chance.Between(0, workers / 2);
-  policy.parameters["n"] = chance.Between(1, workers);
-  policy.parameters["slack"] = chance.Between(0, 4);
-  if (has_rounds) {
-    policy.policy = workers > 1 && chance.Happens(500) ? Policy::kBackup : Policy::kHardsync;
-  } else if (!scenario.blocks() && scenario.run.worker.pushes_per_fetch() == 1 &&
-             !scenario.run.worker.has_free_lanes() && chance.Happens(300)) {
-    policy.policy = Policy::kSsp;
-  } else {
-    policy.policy = chance.Happens(500) ? Policy::kSoftsync : Policy::kAsync;
-  }
-  return policy;
-}
-
-/// Draws policies for the first epochs: those with rounds come first, and need a pipeline of one.
-void DrawStages(Scenario& scenario) {
-  Chance chance(scenario.seed, kStageStream);
-  RunSpec& run = scenario.run;
-  if (run.training.epochs < 2 || !chance.Happens(250)) return;
-  const uint32_t count = chance.Between(1, std::min(run.training.epochs - 1, 2u));
-  const bool all_have_rounds = scenario.HasRounds(0);
-  // A worker that fetches seldom needs policies that wait for nobody.
-  const bool fetches_seldom = run.worker.pushes_per_fetch() > 1;
-  const bool may_have_rounds = run.training.pipeline_depth == 1 && !fetches_seldom;
-  bool has_rounds = all_have_rounds || (may_have_rounds && chance.Happens(600));
-  for (uint32_t i = 0; i < count; ++i) {
-    run.policies_before.push_back({DrawEarlierPolicy(chance, scenario, has_rounds), i + 1});
-    has_rounds = all_have_rounds || (has_rounds && chance.Happens(500));
-  }
-}
-
-/// Draws what an operator changes while the run trains; not where each update has to have one
-/// gradient.
-void DrawChanges(Scenario& scenario) {
-  Chance chance(scenario.seed, kChangeStream);
-  const RunSpec& run = scenario.run;
-  if (run.optimizer.staleness_scaling == StalenessScaling::kDelayAdaptive) return;
-  if (run.consistency.traits().in_place) return;
-  if (!run.policies_before.empty() || scenario.HasRounds(0) || !chance.Happens(300)) return;
-  const uint32_t count = chance.Between(1, 4);
-  for (uint32_t i = 0; i < count; ++i) {
-    PolicyChange change = {.at = chance.Time(absl::ZeroDuration(), Estimate(scenario)),
-                           .policy = DrawEarlierPolicy(chance, scenario, /*has_rounds=*/false)};
-    change.policy.max_staleness = scenario.guard();
-    // A change to the policy in force would make no stage.
-    if (change.policy != scenario.PolicyOf(static_cast<uint32_t>(scenario.changes.size()))) {
-      scenario.changes.push_back(change);
-    }
-  }
-  std::vector<absl::Duration> times;
-  for (const PolicyChange& change : scenario.changes) times.push_back(change.at);
-  std::ranges::sort(times);
-  for (size_t i = 0; i < times.size(); ++i) scenario.changes[i].at = times[i];
-}
-
 /// Corrects settings that a run.yaml may not have either, under which rounds would not close.
 void LetRoundsClose(RunSpec& run) {
   StalenessGuardSpec& guard = run.consistency.max_staleness;
@@ -484,7 +425,7 @@ Scenario DrawScenario(uint64_t seed) {
   DrawInPlace(scenario);
   DrawFreeLanes(scenario);
   LetRoundsClose(scenario.run);
-  DrawChanges(scenario);
+  DrawChanges(scenario, Estimate(scenario));
   DrawTree(scenario);
   DrawWorkerLoss(scenario);
   DrawRestarts(scenario);

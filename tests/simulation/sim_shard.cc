@@ -159,13 +159,15 @@ void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   if (complete == nullptr) return;
   const bool is_of_worker = !IsComposite(complete->push.header());
   if (values != nullptr && is_of_worker) NoteGradient(complete->push.header(), std::move(values));
-  Absorb(shard_.FinishPush(CallId{call.stream->number}, complete->push));
+  ShardResult result = shard_.FinishPush(CallId{call.stream->number}, complete->push);
+  NotePush(call, result.record->header, result.record->reply);
+  Absorb(std::move(result));
 }
 
 BegunPush SimShard::BeginPush(Call& call, const PushHeader& header) {
   call.push = header;
   BegunPush begun = shard_.BeginPush(header);
-  if (begun.refusal.has_value()) NotePush(header, *begun.refusal);
+  if (begun.refusal.has_value()) NotePush(call, header, *begun.refusal);
   return begun;
 }
 
@@ -175,8 +177,8 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = FromWire(wire);
   PS_CHECK(request.ok());
   call.pull = *request;
-  // In a later life, the worker has yet to make its first push.
-  if (request->min_life < machine().state().life) call.pull->sequence = Sequence{1};
+  // In another life, the worker has yet to make its first push.
+  if (request->min_life != machine().state().life) call.pull->sequence = Sequence{1};
   const CallId id{call.stream->number};
   ShardResult result = shard_.Pull(id, *request);
   const bool is_refused = std::ranges::any_of(result.deliveries, [id](const Delivery& delivery) {
@@ -184,6 +186,7 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   });
   if (request->trains && !is_refused) {
     Show(WeightsAsked{id_,
+                      call.stream->number,
                       {request->min_life, request->min_version},
                       *request->identity,
                       call.pull->sequence,
@@ -220,7 +223,6 @@ absl::Status SimShard::TakeInitialChunk(Call& call, const InitializeChunk& chunk
 
 void SimShard::Absorb(ShardResult result) {
   machine().CheckInvariants();
-  if (result.record.has_value()) NotePush(result.record->header, result.record->reply);
   while (decided_ < machine().decided()) {
     decided_ = Next(decided_);
     Show(UpdateOrdered{id_, machine().state().life, decided_});
@@ -240,22 +242,23 @@ void SimShard::Absorb(ShardResult result) {
   }
 }
 
-void SimShard::NotePush(const PushHeader& header, const PushReply& reply) {
-  if (!IsComposite(header)) return NoteOnePush(header, reply, /*is_later_part=*/false);
+void SimShard::NotePush(const Call& call, const PushHeader& header, const PushReply& reply) {
+  if (!IsComposite(header)) return NoteOnePush(call, header, reply, /*is_later_part=*/false);
   for (const PushPart& part : header.parts) {
-    NoteOnePush(HeaderOf(header, part), ReplyTo(reply, part), part != header.parts.front());
+    NoteOnePush(call, HeaderOf(header, part), ReplyTo(reply, part), part != header.parts.front());
   }
 }
 
-void SimShard::NoteOnePush(const PushHeader& header, const PushReply& reply, bool is_later_part) {
+void SimShard::NoteOnePush(const Call& call, const PushHeader& header, const PushReply& reply,
+                           bool is_later_part) {
   const Identity& identity = header.identity;
   trace_.Line("shard {} push worker {}#{} sequence {} base {} batches {}+{}: {} version {} lag {}",
               Value(id_), Value(identity.worker), Value(identity.incarnation),
               Value(header.sequence), Value(header.base),
               header.batches.empty() ? 0 : header.batches.front().first, CountOf(header.batches),
               Name(reply.outcome), Value(reply.version), reply.staleness);
-  Show(PushDecided{KeyOf(id_, header), reply, header.clock, header.rests, header.count > 0,
-                   header.pull, header.batches, is_later_part});
+  Show(PushDecided{KeyOf(id_, header), reply, call.stream->number, header.clock, header.rests,
+                   header.count > 0, header.pull, header.batches, is_later_part});
 }
 
 void SimShard::NoteGradient(const PushHeader& header, Values values) {
@@ -326,7 +329,9 @@ void SimShard::OnAnswer(const Delivery& delivery) {
 }
 
 void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {
-  WeightsServed served = {.shard = id_, .version = {weights.header.life, weights.header.version}};
+  WeightsServed served = {.shard = id_,
+                          .call = call.stream->number,
+                          .version = {weights.header.life, weights.header.version}};
   if (call.pull.has_value()) {
     served.asked = {call.pull->min_life, call.pull->min_version};
     served.sequence = call.pull->sequence;

@@ -156,8 +156,9 @@ class SimShard final : private OrdersSink {
   /// Handles the result of an event: adds it to the history, and sends answers to calls that
   /// waited.
   void Absorb(ShardResult result);
-  void NotePush(const PushHeader& header, const PushReply& reply);
-  void NoteOnePush(const PushHeader& header, const PushReply& reply, bool is_later_part);
+  void NotePush(const Call& call, const PushHeader& header, const PushReply& reply);
+  void NoteOnePush(const Call& call, const PushHeader& header, const PushReply& reply,
+                   bool is_later_part);
   void NoteGradient(const PushHeader& header, Values values);
   void OnAnswer(const Delivery& delivery);
   void StartNextJob();

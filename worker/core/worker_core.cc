@@ -138,6 +138,12 @@ std::optional<WorkerCore::Action> WorkerCore::PullWhatIsMissing(const Slot& slot
   if (stage_.in_step && missing.pulls.size() > 1) {
     std::erase_if(missing.pulls, [](const ShardPull& pull) { return pull.shard == ShardId{0}; });
   }
+  // Shard 0 says at which clock the worker goes on, and the others are to hear that clock. If they
+  // heard an older one, workers could wait for this one there while it waits for them elsewhere.
+  const bool names_clock = stage_.releases_unused && !stage_.in_step;
+  if (names_clock && missing.pulls.size() > 1 && missing.pulls.front().shard == ShardId{0}) {
+    missing.pulls.resize(1);
+  }
   if (missing.pulls.empty()) return std::nullopt;
   return missing;
 }

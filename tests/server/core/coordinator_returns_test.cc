@@ -271,6 +271,22 @@ TEST_F(CoordinatorLivesTest, ACutBeforeTheDrainedVersionMakesTheRunTrainAgain) {
   EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker)->is_final);
 }
 
+/// Others may have begun a round after the return, which waits for all members.
+TEST_F(CoordinatorLivesTest, AWorkerWhoseRoundsAreOverGoesBackAlsoIfWorkHasEndedSince) {
+  TrainDurably(Durable(Policy::kHardsync));
+  Reach(5);
+  Restart(1);
+  NameCheckpoints(1);
+
+  ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
+
+  const auto ask = [this](uint64_t life) {
+    return coordinator().AskWork(ada_, 0, std::nullopt, Life{life})->state;
+  };
+  EXPECT_EQ(ask(0), WorkState::kReturned);
+  EXPECT_EQ(ask(1), WorkState::kWait);
+}
+
 TEST_F(CoordinatorLivesTest, ACutInAnEarlierStageEndsTheRunUnlessItIsWhereTheStageBegins) {
   RunSpec spec = Durable(Policy::kBackup);
   spec.policies_before = {{.consistency = {.policy = Policy::kHardsync}, .until_epoch = 1}};

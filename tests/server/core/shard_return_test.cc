@@ -146,15 +146,24 @@ TEST_F(ShardReturnTest, ValuesOfTheLifeBeforeAreNotBuiltUpon) {
   EXPECT_EQ(of_new.answers.front().weights->base, Version{1});
 }
 
-TEST_F(ShardReturnTest, APullOfALifeToComeTriesAgain) {
-  StartAsync();
+TEST_F(ShardReturnTest, InStepAPullOfALifeToComeTriesAgain) {
+  Start(Saving({Policy::kHardsync}));
 
-  const PullDecision early = driver_->Pull(InLife(1, TrainingPullOf(0, 0, 4)));
+  const PullDecision early = driver_->Pull(InLife(1, TrainingPullOf(0)));
   driver_->Return(Life{1});
   const PullDecision late = driver_->Pull(InLife(1, TrainingPullOf(0)));
 
   EXPECT_EQ(std::get<PullRefusal>(early), PullRefusal::kLaterLife);
   EXPECT_TRUE(std::holds_alternative<Serve>(late));
+}
+
+/// Its worker has missed the end of a stage in which the life of one shard was that of all.
+TEST_F(ShardReturnTest, OutOfStepAPullOfALifeThatIsNotToComeIsAnswered) {
+  StartAsync();
+
+  const PullDecision decision = driver_->Pull(InLife(1, TrainingPullOf(0, /*min_version=*/9)));
+
+  EXPECT_EQ(std::get<Serve>(decision).version, Version{3});
 }
 
 TEST_F(ShardReturnTest, OnlyTheSavedVersionIsKeptForReaders) {
@@ -297,6 +306,21 @@ TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisLife) {
   // If the other has work after all, it goes on at the clock of the slowest.
   EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(InLife(1, TrainingPullOf(1)))));
   EXPECT_EQ(core().members().At(WorkerId{1}).clock, WorkerClock{2});
+}
+
+/// The worker of a late repetition has gone on, and may wait at another shard for those that would
+/// wait for it here.
+TEST_F(ShardReturnTest, NobodyIsAwaitedForAPullOfTheLifeBefore) {
+  ConsistencySpec ssp = {.policy = Policy::kSsp};
+  ssp.parameters["slack"] = 0;
+  Start(Saving(ssp));
+  driver_->Return(Life{1});
+
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(TrainingPullOf(1))));
+
+  PullRequest ahead = InLife(1, TrainingPullOf(0));
+  ahead.clock = WorkerClock{2};
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(ahead)));
 }
 
 TEST_F(ShardReturnTest, AnOrderFromBeforeTheReturnIsObeyedAfterIt) {

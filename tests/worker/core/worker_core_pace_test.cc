@@ -104,7 +104,10 @@ TEST(WorkerCorePaceTest, GoesOnFromTheClockThatShardZeroNames) {
   core.OnUnit({.id = 1, .first = 0, .batches = 2});
   WeightsHeader ahead = Weights(3);
   ahead.clock = WorkerClock{40};
+  EXPECT_EQ(core.Next(), Action(WorkerCore::PullShards{{{kShard0, Version{0}}}}));
   ASSERT_TRUE(core.OnWeights(kShard0, ahead).ok());
+  EXPECT_EQ(core.Next(), Action(WorkerCore::PullShards{{{kShard1, Version{0}}}}));
+  EXPECT_EQ(core.ClockOfPull(kShard1), WorkerClock{40}) << "nobody is to wait for an older one";
   ahead.clock = WorkerClock{41};  // The second shard's members are at other clocks.
   ASSERT_TRUE(core.OnWeights(kShard1, ahead).ok());
 
