@@ -289,7 +289,10 @@ ShardEngine::Deliveries ShardEngine::HoldUntilSynced(Deliveries deliveries,
     return deliveries;
   }
   if (is_news || save != nullptr || !deliveries.empty()) {
-    held_.push_back({log_->recorded(), published, std::move(deliveries), std::move(save)});
+    const uint64_t position = log_->recorded();
+    // A version that was published is news for the next answer, and nobody waits for it.
+    if (save != nullptr || !deliveries.empty()) log_->Need(position);
+    held_.push_back({position, published, std::move(deliveries), std::move(save)});
   }
   return {};
 }

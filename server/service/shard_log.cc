@@ -66,31 +66,49 @@ size_t ShardLog::Entry::bytes() const {
 
 void ShardLog::Record(std::string event,
                       std::vector<std::shared_ptr<const ReceivedValues>> payload) {
-  {
-    MutexLock lock(mutex_);
-    if (!has_begun_) return;
-    Add({.event = {std::move(event), std::move(payload)}});
-  }
-  changed_.NotifyAll();
+  MutexLock lock(mutex_);
+  if (!has_begun_) return;
+  Add({.event = {std::move(event), std::move(payload)}});
+  WakeIfDue();
 }
 
 uint64_t ShardLog::BeginSegment() {
-  uint64_t number = 0;
-  {
-    MutexLock lock(mutex_);
-    has_begun_ = true;
-    number = ++last_segment_;
-    Add({.begins_segment = number});
-  }
-  changed_.NotifyAll();
+  MutexLock lock(mutex_);
+  has_begun_ = true;
+  const uint64_t number = ++last_segment_;
+  Add({.begins_segment = number});
+  NoteNeed(recorded_);
   return number;
+}
+
+void ShardLog::Need(uint64_t events) {
+  MutexLock lock(mutex_);
+  NoteNeed(events);
+}
+
+void ShardLog::NoteNeed(uint64_t events) {
+  needed_ = std::max(needed_, events);
+  WakeIfDue();
+}
+
+void ShardLog::WakeIfDue() {
+  if (due_since_.has_value() || !IsDue()) return;
+  due_since_ = Clock::now();
+  changed_.NotifyAll();
+}
+
+bool ShardLog::IsDue() const {
+  if (pending_.empty()) return false;
+  return needed_ > recorded_ - pending_.size() || pending_bytes_ >= kBytesWorthASync;
 }
 
 void ShardLog::Add(Entry entry) {
   ++recorded_;
   if (has_failed_) return;
   entry.recorded_at = Clock::now();
-  bytes_waiting_ += entry.bytes();
+  const size_t bytes = entry.bytes();
+  bytes_waiting_ += bytes;
+  pending_bytes_ += bytes;
   pending_.push_back(std::move(entry));
 }
 
@@ -112,6 +130,7 @@ uint64_t ShardLog::bytes_waiting() const {
 ShardLog::Wait ShardLog::AwaitSynced(uint64_t events, Clock::time_point end) {
   {
     MutexLock lock(mutex_);
+    NoteNeed(events);
     while (synced_ < events && !has_failed_ && !IsStuck() && Clock::now() < end) {
       changed_.WaitUntil(mutex_, std::min(end, WriteEnd()));
     }
@@ -146,7 +165,7 @@ void ShardLog::Run() {
     std::vector<Entry> batch;
     {
       MutexLock lock(mutex_);
-      while (pending_.empty() && !is_stopping_) changed_.Wait(mutex_);
+      while (!due_since_.has_value() && !is_stopping_) changed_.Wait(mutex_);
       if (pending_.empty()) break;
       batch = TakeBatch();
     }
@@ -183,7 +202,10 @@ std::vector<ShardLog::Entry> ShardLog::TakeBatch() {
     batch.push_back(std::move(pending_.front()));
     pending_.pop_front();
   }
+  pending_bytes_ -= bytes;
   write_begun_ = Clock::now();
+  write_due_ = std::max(batch.front().recorded_at, due_since_.value_or(*write_begun_));
+  if (!IsDue()) due_since_.reset();
   if (batch.front().begins_segment > 0) written_segment_ = batch.front().begins_segment;
   return batch;
 }
@@ -216,7 +238,6 @@ absl::Status ShardLog::BeginSegmentNow(uint64_t number) {
 std::optional<uint64_t> ShardLog::NoteSynced(std::vector<Entry> batch) {
   const auto is_event = [](const Entry& entry) { return entry.begins_segment == 0; };
   const auto events = static_cast<uint64_t>(std::ranges::count_if(batch, is_event));
-  const std::chrono::duration<double> seconds = Clock::now() - batch.front().recorded_at;
   uint64_t bytes = 0;
   for (const Entry& entry : batch) bytes += entry.bytes();
   uint64_t synced = 0;
@@ -225,6 +246,7 @@ std::optional<uint64_t> ShardLog::NoteSynced(std::vector<Entry> batch) {
     // Somebody has given up this write, so nobody may be told of it.
     if (has_failed_) return std::nullopt;
     write_begun_.reset();
+    const std::chrono::duration<double> seconds = Clock::now() - write_due_;
     bytes_waiting_ -= bytes;
     synced_ += batch.size();
     synced = synced_;

@@ -52,6 +52,10 @@ void AddRecords(const EventsOfLog::Event& event, std::vector<LogSegmentWriter::R
 /// make the next one (group commit). Payloads are written from where they lie, and are shared with
 /// the shard meanwhile.
 ///
+/// A batch costs a sync, whatever its size, and delays the next one. So events are written once
+/// somebody waits for one of them (Need), or once there are kBytesWorthASync of them, or at the end
+/// of the log. The beginning of a segment is needed at once.
+///
 /// After a write that failed, or that takes too long, it writes nothing any more: nobody knows what
 /// is on the disk, and what was not written must never be told. Its owner has to end the process.
 ///
@@ -92,6 +96,14 @@ class ShardLog final : public ShardRecorder {
               std::vector<std::shared_ptr<const ReceivedValues>> payload) override;
   uint64_t BeginSegment() override;
 
+  /// So many bytes of events are written although nobody waits for them. A disk takes hardly longer
+  /// for them than for a sync of less.
+  static constexpr size_t kBytesWorthASync = size_t{1} << 20;
+
+  /// Has the first `events` events written, because somebody waits for them. REQUIRES: so many were
+  /// recorded.
+  void Need(uint64_t events);
+
   /// The number of events recorded, and how many of these are on the disk. The beginning of a
   /// segment counts as one: the segment has its name then.
   uint64_t recorded() const;
@@ -106,7 +118,7 @@ class ShardLog final : public ShardRecorder {
     kFailed,  // They never will be. on_failure is called, or was.
   };
 
-  /// Waits until so many events are on the disk, at most until `end`.
+  /// Waits until so many events are on the disk, at most until `end`. They are needed.
   Wait AwaitSynced(uint64_t events, std::chrono::steady_clock::time_point end);
 
   /// Describes what was written, all but LogStatus::events_redone.
@@ -125,6 +137,11 @@ class ShardLog final : public ShardRecorder {
   };
 
   void Add(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteNeed(uint64_t events) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Wakes the thread if what waits has to be written, and notes since when.
+  void WakeIfDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool IsDue() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Run();
 
   /// Returns when the write at hand, or one that begins now, has taken too long.
@@ -165,14 +182,20 @@ class ShardLog final : public ShardRecorder {
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<Entry> pending_ ABSL_GUARDED_BY(mutex_);
+  uint64_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t needed_ ABSL_GUARDED_BY(mutex_) = 0;  // How many events somebody waits for.
+
+  // Since when the pending entries have to be written; empty if they need not be.
+  std::optional<Clock::time_point> due_since_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_segment_ ABSL_GUARDED_BY(mutex_);
   bool has_begun_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_failed_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_ended_ ABSL_GUARDED_BY(mutex_) = false;  // The thread writes nothing any more.
 
-  // When the write at hand was begun, and its segment.
+  // When the write at hand was begun, since when somebody waited for it, and its segment.
   std::optional<Clock::time_point> write_begun_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point write_due_ ABSL_GUARDED_BY(mutex_);
   uint64_t written_segment_ ABSL_GUARDED_BY(mutex_) = 0;
 
   uint64_t bytes_waiting_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -21,7 +21,7 @@ class DiskFile {
   virtual ~DiskFile() = default;
 
   /// Adds the parts at the end, one after another, straight from where they lie. After a failure
-  /// some of their bytes may be there.
+  /// some of their bytes may be there. The disk may take bytes before Sync, in any order.
   virtual absl::Status Append(std::span<const std::span<const std::byte>> parts) = 0;
   absl::Status Append(std::span<const std::byte> bytes) { return Append({&bytes, 1}); }
 

@@ -27,6 +27,13 @@ namespace fs = std::filesystem;
 // Linux reads at most about 2 GiB in one call; smaller pieces also keep a call short.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
+// A file's bytes begin to go to the disk when there are so many, and not only when they are synced.
+// So the disk works while more bytes are copied.
+constexpr size_t kWriteStepBytes = size_t{4} << 20;
+
+// A page that is being written is not added to.
+constexpr uint64_t kPageBytes = 4096;
+
 // The process's umask clears some of these bits.
 constexpr mode_t kFileMode = 0666;
 constexpr mode_t kDirectoryMode = 0777;
@@ -43,27 +50,53 @@ class PosixFile final : public DiskFile {
 
   absl::Status Append(std::span<const std::span<const std::byte>> parts) override {
     std::vector<iovec> pieces;
-    for (const std::span<const std::byte> part : parts) {
-      if (part.empty()) continue;
-      pieces.push_back({.iov_base = const_cast<std::byte*>(part.data()), .iov_len = part.size()});
+    for (std::span<const std::byte> part : parts) {
+      while (!part.empty()) {
+        const std::span<const std::byte> piece = part.first(std::min(part.size(), kWriteStepBytes));
+        pieces.push_back(
+            {.iov_base = const_cast<std::byte*>(piece.data()), .iov_len = piece.size()});
+        part = part.subspan(piece.size());
+      }
     }
     // A call may write less than it was given.
     for (std::span<iovec> left(pieces); !left.empty();) {
-      const ssize_t written = writev(file_.get(), left.data(),
-                                     static_cast<int>(std::min<size_t>(left.size(), IOV_MAX)));
+      const ssize_t written = writev(file_.get(), left.data(), CountOfStep(left));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return Failure("write", path_, errno);
       left = Rest(left, static_cast<size_t>(written));
+      bytes_ += static_cast<uint64_t>(written);
+      if (bytes_ - bytes_begun_ >= kWriteStepBytes) BeginWriting();
     }
     return absl::OkStatus();
   }
 
   absl::Status Sync() override {
+    bytes_begun_ = bytes_;
     // Some file systems notice only here that the disk is full.
     return fsync(file_.get()) == 0 ? absl::OkStatus() : Failure("sync", path_, errno);
   }
 
  private:
+  /// Lets the system begin to write the whole pages that were added, without waiting for it. Sync
+  /// tells of failures.
+  void BeginWriting() {
+    const uint64_t end = bytes_ - bytes_ % kPageBytes;
+    (void)sync_file_range(file_.get(), static_cast<off_t>(bytes_begun_),
+                          static_cast<off_t>(end - bytes_begun_), SYNC_FILE_RANGE_WRITE);
+    bytes_begun_ = end;
+  }
+
+  /// Returns the number of the first pieces to write with one call: one at least, and about
+  /// kWriteStepBytes.
+  static int CountOfStep(std::span<const iovec> pieces) {
+    size_t count = 0;
+    for (size_t bytes = 0;
+         bytes < kWriteStepBytes && count < std::min<size_t>(pieces.size(), IOV_MAX); ++count) {
+      bytes += pieces[count].iov_len;
+    }
+    return static_cast<int>(count);
+  }
+
   /// Returns the pieces without their first `written` bytes.
   static std::span<iovec> Rest(std::span<iovec> pieces, size_t written) {
     while (!pieces.empty() && pieces.front().iov_len <= written) {
@@ -80,6 +113,8 @@ class PosixFile final : public DiskFile {
 
   const std::string path_;
   const FileDescriptor file_;
+  uint64_t bytes_ = 0;
+  uint64_t bytes_begun_ = 0;  // The bytes that the system was told to write.
 };
 
 class PosixLock final : public DiskLock {

@@ -36,6 +36,8 @@ class HeldEffects {
     for (const Effect& each : std::exchange(effects_, {})) each.lost();
   }
 
+  bool empty() const { return effects_.empty(); }
+
   /// The newest change that the disk has.
   uint64_t written() const { return written_; }
 

@@ -33,7 +33,12 @@ uint64_t SimLog::BeginSegment() {
 void SimLog::Add(Entry entry) {
   ++entries_;
   waiting_.push_back(std::move(entry));
-  if (!is_writing_) Write();
+  WriteIfNeeded();
+}
+
+void SimLog::WriteIfNeeded() {
+  const bool is_needed = has_new_segment() || !effects_.empty();
+  if (is_needed && !is_writing_ && !waiting_.empty()) Write();
 }
 
 void SimLog::Write() {
@@ -54,8 +59,8 @@ void SimLog::OnTime() {
   if (!written.ok()) return options_.on_failure(written);
   const uint64_t synced = effects_.written() + batch_.size();
   for (const Entry& entry : batch_) disk_.events_synced += entry.begins_segment == 0 ? 1 : 0;
-  if (!waiting_.empty()) Write();
   effects_.Release(synced);
+  WriteIfNeeded();
 }
 
 absl::Status SimLog::WriteBatch() {

@@ -24,8 +24,8 @@ namespace slipstream {
 
 /// The log that one server process writes, and all that may leave the process only once the log is
 /// on the disk. It plays the part of ShardLog, in virtual time: all events that come while one
-/// batch is written make the next one. The files are production's, and a batch is written all at
-/// once when its time is over.
+/// batch is written make the next one, and events are written once something waits for them. The
+/// files are production's, and a batch is written all at once when its time is over.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
@@ -56,6 +56,7 @@ class SimLog final : public ShardRecorder {
   /// As HeldEffects::Hold, for the events recorded and the segments begun so far.
   void Leave(std::function<void()> effect, std::function<void()> lost) {
     effects_.Hold(entries_, std::move(effect), std::move(lost));
+    WriteIfNeeded();
   }
 
   /// The number of the event recorded last.
@@ -77,6 +78,9 @@ class SimLog final : public ShardRecorder {
   };
 
   void Add(Entry entry);
+
+  /// Begins the next batch if something waits for it, and none is being written.
+  void WriteIfNeeded();
   void Write();
   void OnTime();
   absl::Status WriteBatch();

@@ -32,6 +32,22 @@ TEST_F(ShardEngineLogTest, APushIsAnsweredOnceTheLogHasIt) {
   EXPECT_EQ(reply.version, Version{1});
 }
 
+TEST_F(ShardEngineLogTest, AllEventsOfAPushShareOneSync) {
+  BeginTraining();
+  PushAndWait(1, 0);
+  const uint64_t batches = engine_->Report().log().batches();
+  const uint64_t events = engine_->Report().log().events();
+  const BegunPush begun = engine_->BeginPush(Header(2, 1));
+  PushAssembly unwanted(Header(2, 1), begun.push, begun.draft);
+  engine_->AbandonPush(unwanted);
+
+  PushAndWait(2, 1);
+
+  EXPECT_EQ(engine_->Report().log().batches(), batches + 1);
+  EXPECT_GE(engine_->Report().log().events(), events + 5)
+      << "the header and the end of the push that was abandoned are in that batch, too";
+}
+
 TEST_F(ShardEngineLogTest, NothingIsToldOfAPushThatTheLogLacks) {
   BeginTraining();
   disk_.Close(kLogFiles);

@@ -158,6 +158,40 @@ TEST_F(ShardLogTest, WhatComesDuringABatchIsTheNextBatch) {
       << "all but the empty batch by which the segment was closed";
 }
 
+TEST_F(ShardLogTest, EventsThatNobodyWaitsForAreWrittenWithTheNextThatIsNeeded) {
+  std::vector<uint64_t> synced;
+  ShardLog::Options options = Options();
+  options.on_synced = [&](uint64_t events) { synced.push_back(events); };
+  {
+    ShardLog log(options, disk_);
+    log.BeginSegment();
+    ASSERT_EQ(log.AwaitSynced(1, Soon()), Wait::kSynced);
+    for (int i = 0; i < 10; ++i) log.Record("event", {Piece({1})});
+    log.Need(1);
+    for (int i = 0; i < 10; ++i) log.Record("event", {});
+    EXPECT_EQ(log.synced(), 1u) << "what is on the disk already does not call for a batch";
+    log.Need(12);
+    EXPECT_EQ(log.AwaitSynced(12, Soon()), Wait::kSynced);
+    log.Record("last", {});
+  }
+  EXPECT_THAT(synced, ElementsAre(1u, 21u, 22u)) << "the last one at the end of the log";
+}
+
+TEST_F(ShardLogTest, ManyBytesAreWrittenThoughNobodyWaitsForThem) {
+  std::promise<void> is_written;
+  ShardLog::Options options = Options();
+  options.on_synced = [&](uint64_t events) {
+    if (events == 3) is_written.set_value();
+  };
+  ShardLog log(options, disk_);
+  log.BeginSegment();
+  ASSERT_EQ(log.AwaitSynced(1, Soon()), Wait::kSynced);
+  log.Record("small", {});
+  log.Record("large", {Piece(std::vector<float>(ShardLog::kBytesWorthASync / sizeof(float)))});
+  is_written.get_future().wait();
+  EXPECT_EQ(log.bytes_waiting(), 0u);
+}
+
 TEST_F(ShardLogTest, ABatchIsBoundedAndAPushIsInOne) {
   std::promise<void> is_first_written;
   std::promise<void> goes_on;

@@ -90,6 +90,30 @@ TEST_P(DiskTest, AppendsPartsAndCutsAFileOff) {
   EXPECT_EQ(Read(*disk_, path, 0, 10), all.substr(0, 10));
 }
 
+TEST_P(DiskTest, AppendsManyBytesInOrder) {
+  // These are so many that the system is told to write some of them before they are synced.
+  std::string all(size_t{13} << 20, '\0');
+  for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<char>(i * 7 + i / 4096);
+  const std::string_view text(all);
+  const size_t small = 1001;
+  const size_t large = size_t{9} << 20;
+  const std::string path = directory_ + "/a/one";
+  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk_->Create(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+
+  ASSERT_TRUE((*file)->Append(Bytes(text.substr(0, small))).ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE((*file)->Append(Bytes(text.substr(small, large))).ok());
+  const std::vector<std::span<const std::byte>> parts = {Bytes(text.substr(small + large, small)),
+                                                         Bytes(text.substr(2 * small + large))};
+  ASSERT_TRUE((*file)->Append(parts).ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+
+  EXPECT_TRUE(Read(*disk_, path, 0, all.size()) == all);
+  EXPECT_THAT(disk_->List(directory_ + "/a").value(),
+              Contains(DiskEntry{.name = "one", .bytes = all.size()}));
+}
+
 TEST_P(DiskTest, RenamesAndRemoves) {
   ASSERT_TRUE(Write(*disk_, directory_ + "/a/one", "x").ok());
 

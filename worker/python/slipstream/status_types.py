@@ -114,7 +114,7 @@ class LogStatus:
     bytes: int = 0
     events: int = 0
     batches: int = 0
-    # The time from the first event of a batch to its being on the disk, on average over the newest batches.
+    # How long somebody waits until a batch is on the disk, on average over the newest batches.
     batch_seconds: float = 0.0
     # The events that this process redid when it began; 0 if it began the run.
     events_redone: int = 0
