@@ -101,6 +101,10 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
   app.add_option("--save-dir", options.save_dir, "Where this worker saves weights it measures")
       ->type_name("DIR")
       ->envname("PS_MODEL_SAVE_DIR");
+  app.add_option("--state-dir", options.state_dir,
+                 "Where this worker saves what it carries from push to push")
+      ->type_name("DIR")
+      ->envname("PS_WORKER_SAVE_STATE_DIRECTORY");
   AddSecurityFlags(app, security);
   app.set_version_flag("--version", "ps_worker " + std::string(kVersion));
   app.footer(kExamples);

@@ -108,6 +108,25 @@ std::vector<std::string> AlgorithmsWithOuter() {
   return names;
 }
 
+void AddSaveState(Table& table) {
+  table.push_back(
+      Local(Field::Locality::kWorker,
+            Scalar(
+                "worker.save_state.directory",
+                "The directory where each worker saves what it carries from push to push, the same "
+                "each time that it is started: rounding errors of wire.push_codec, its own "
+                "weights, the state of its own steps. Started again under the same id, it goes on "
+                "from there. Workers may share one. Empty for none: it goes on with zeros and the "
+                "servers' weights.",
+                TextType{}, [](auto& s) -> auto& { return s.worker.save_state.directory; })));
+  table.push_back(Local(
+      Field::Locality::kWorker,
+      Scalar(
+          "worker.save_state.interval", "The time from one save of a worker's state to the next.",
+          DurationType{absl::Milliseconds(100), absl::Hours(24)},
+          [](auto& s) -> auto& { return s.worker.save_state.interval; })));
+}
+
 void AddWorker(Table& table) {
   table.push_back(RowChoice(
       "worker.algorithm", "Decides what a worker pushes, and when.", kAlgorithmRows,
@@ -140,6 +159,7 @@ void AddWorker(Table& table) {
           "and step the same weights at once without waiting for each other (Hogwild). Above 1 "
           "only on processors, and with an optimizer.kind that keeps no state.",
           CountType{1, kWorkerThreadsMax}, [](auto& s) -> auto& { return s.worker.threads; })));
+  AddSaveState(table);
   table.push_back(
       Only("worker.algorithm", AlgorithmsWithOuter(), "",
            RowChoice(

@@ -9,6 +9,7 @@
 
 #include "common/config/field_table.h"
 #include "common/run/algorithm_rows.h"
+#include "common/run/carried_state.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
@@ -315,6 +316,29 @@ void CheckFreeLanes(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+/// Checks that there is a state to save, and that the worker is a program that saves it.
+void CheckSaveState(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "worker.save_state.directory";
+  const RunSpec& run = draft.spec;
+  if (!run.worker.save_state.saves() || !draft.IsUsable(kPath)) return;
+  for (const char* key : {"worker.algorithm", "optimizer.kind", "wire.push_codec"}) {
+    if (!draft.IsUsable(key)) return;
+  }
+  if (CarriedState(run).empty()) {
+    diagnostics.Report(
+        draft.KeySource(kPath),
+        fmt::format("save_state would save nothing: workers of {} carry nothing from push to push "
+                    "with optimizer.kind {}, and wire.push_codec {} feeds no rounding error back; "
+                    "leave save_state out",
+                    RowOf(run.worker.algorithm).name, RowOf(run.optimizer.kind).name,
+                    RowOf(run.wire.push_codec).name));
+  }
+  if (run.data.from != SuppliedBy::kWorkers || !draft.IsUsable("data.from")) return;
+  diagnostics.Report(draft.KeySource(kPath),
+                     "save_state needs data.from settings: ps_worker saves its state, and a "
+                     "program that brings its own examples does not; leave save_state out");
+}
+
 }  // namespace
 
 void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
@@ -326,6 +350,7 @@ void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckStepsBySpeed(draft, diagnostics);
   CheckThreads(draft, diagnostics);
   CheckFreeLanes(draft, diagnostics);
+  CheckSaveState(draft, diagnostics);
 }
 
 }  // namespace slipstream

@@ -2,7 +2,9 @@
 #define SLIPSTREAM_COMMON_RUN_WORKER_SPEC_H_
 
 #include <cstdint>
+#include <string>
 
+#include "absl/time/time.h"
 #include "common/run/algorithm_rows.h"
 #include "common/run/optimizer_rows.h"
 
@@ -32,6 +34,20 @@ struct WorkerSpec {
   /// Free only under policies and settings that let no worker wait for others, and with
   /// training.pipeline_depth 2.
   Lanes lanes = Lanes::kStep;
+
+  /// Whether the state that a worker carries from push to push (CarriedState) survives its process.
+  struct SaveState {
+    /// The directory for the state of every worker; empty for none. Worker-local.
+    std::string directory;
+
+    /// The time from one save to the next.
+    absl::Duration interval = absl::Seconds(10);
+
+    bool saves() const { return !directory.empty(); }
+
+    friend bool operator==(const SaveState&, const SaveState&) = default;
+  };
+  SaveState save_state;
 
   /// The rule by which servers apply what workers with local steps push.
   struct Outer {

@@ -9,9 +9,11 @@
 #include <variant>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
+#include "common/run/carried_state.h"
 #include "common/run/policy_rows.h"
 #include "common/run/shards.h"
 #include "deploy/psctl/text_table.h"
@@ -168,6 +170,13 @@ std::string MemoryText(const RunPlan& plan) {
                      all, BytesText(plan.base_weights_bytes));
 }
 
+/// Returns "every 10s to state: weights of easgd". REQUIRES: it is saved.
+std::string SaveStateText(const RunSpec& spec) {
+  const WorkerSpec::SaveState& save_state = spec.worker.save_state;
+  return fmt::format("every {} to {}: {}", absl::FormatDuration(save_state.interval),
+                     save_state.directory, fmt::join(CarriedState(spec), ", "));
+}
+
 std::string BatchesText(const RunSpec& spec, const RunPlan& plan) {
   if (IsEndless(spec)) return "no limit";
   if (plan.batches_per_epoch) return fmt::format("{}", *plan.batches_per_epoch);
@@ -200,6 +209,9 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
   if (spec.cluster.groups() > 0) {
     facts.insert(facts.begin() + 3, {"aggregators", AggregatorsText(spec.cluster)});
   }
+  if (spec.worker.save_state.saves()) {
+    facts.push_back({"workers save their state", SaveStateText(spec)});
+  }
   if (!is_known) return FormatFacts(facts);
   std::vector<TableRow> rows;
   for (size_t shard = 0; shard < plan.shards.size(); ++shard) {
@@ -230,6 +242,8 @@ Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
       {"effective_n", plan.effective_n},
       {"expected_staleness", plan.expected_staleness},
       {"server_bytes", plan.shards.empty() ? Json(nullptr) : Json(plan.server_bytes)},
+      {"worker_state_saved",
+       spec.worker.save_state.saves() ? CarriedState(spec) : std::vector<std::string>()},
       {"epochs", spec.training.epochs},
       {"batches_per_epoch", plan.batches_per_epoch ? Json(*plan.batches_per_epoch) : Json(nullptr)},
       {"shards", std::move(shards)}};

@@ -206,6 +206,15 @@ class ParameterClient final : public GradientClient {
   /// Returns the first answer to the newest push of each shard; the defaults before that.
   std::vector<PushReply> replies() const;
 
+  /// Returns the number of pushes that the shard has taken of this worker, in its newest life.
+  uint64_t taken_pushes(ShardId shard) const {
+    MutexLock lock(mutex_);
+    return Value(core_.sequence(shard)) - 1;
+  }
+
+  /// See PushEncoders::errors. REQUIRES: nothing is under way, see Drain().
+  std::vector<std::span<float>> encoding_errors() { return encoders_.errors(); }
+
   /// Returns the transfers that ended since the last call, oldest first.
   std::vector<Transfer> TakeTransfers() override;
 

@@ -42,6 +42,9 @@ class PushEncoder {
   /// changes nothing.
   void OnOutcome(const PushReply& reply, float clip = 1);
 
+  /// The error e, which goes out with the next gradient; empty if this encoding feeds none back.
+  std::span<float> error() { return error_; }
+
  private:
   void EncodeChunk(std::span<const float> gradient, size_t begin, size_t end);
 

@@ -16,4 +16,14 @@ PushEncoder* PushEncoders::Of(ShardId shard, uint32_t slot) {
   return encoders_.empty() ? nullptr : &encoders_[slot][Value(shard)];
 }
 
+std::vector<std::span<float>> PushEncoders::errors() {
+  std::vector<std::span<float>> errors;
+  for (std::vector<PushEncoder>& of_slot : encoders_) {
+    for (PushEncoder& encoder : of_slot) {
+      if (RowOf(encoder.encoding()).feeds_error_back) errors.push_back(encoder.error());
+    }
+  }
+  return errors;
+}
+
 }  // namespace slipstream

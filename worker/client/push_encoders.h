@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_CLIENT_PUSH_ENCODERS_H_
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/base/encoding.h"
@@ -23,6 +24,10 @@ class PushEncoders {
   /// Returns the encoder of the slot's gradients to the shard; null if gradients are sent
   /// unencoded. The owner is this object.
   PushEncoder* Of(ShardId shard, uint32_t slot);
+
+  /// Returns the errors that are fed back, by slot and then by shard; empty if none are. They are
+  /// valid until the next push. REQUIRES: no encoder is in use.
+  std::vector<std::span<float>> errors();
 
  private:
   std::vector<std::vector<PushEncoder>> encoders_;  // By slot and shard; empty for fp32.

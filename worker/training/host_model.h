@@ -36,6 +36,13 @@ class HostModel final : public LocalModel {
   /// Resets the optimizer's state to that before the first step.
   void ForgetState() { rule_.ForgetState(); }
 
+  /// The rule of the steps, for its state.
+  InnerRule& rule() { return rule_; }
+
+  /// The weights; WeightsArrived follows if they are changed.
+  std::span<float> weights() { return arenas_.weights_host(); }
+  void WeightsArrived() { arenas_.WeightsArrived({0, anchor_.size()}); }
+
   void Step(double learning_rate) override;
   void CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b, Arena y) override;
   size_t parameters() const override { return anchor_.size(); }

@@ -67,6 +67,12 @@ void InnerRule::Update(ParameterRange piece, std::span<float> weights, std::span
   }
 }
 
+std::vector<std::span<float>> InnerRule::states() {
+  std::vector<std::span<float>> states;
+  for (uint32_t i = 0; i < row_.state_arrays; ++i) states.emplace_back(states_[i]);
+  return states;
+}
+
 void InnerRule::ForgetState() {
   for (std::vector<float>& state : states_) std::ranges::fill(state, 0.0f);
   scalars_ = rules_.InitialScalars();

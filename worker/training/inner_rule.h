@@ -38,6 +38,11 @@ class InnerRule {
   /// Resets the state to that before the first step.
   void ForgetState();
 
+  // The state, for whoever saves it or puts a saved one in its place between two steps. Each array
+  // is as large as the model.
+  std::vector<std::span<float>> states();
+  RuleScalars& scalars() { return scalars_; }
+
  private:
   // Constant after construction.
   const TensorRules rules_;

@@ -69,6 +69,17 @@ void LocalSteps::ForgetState() {
   is_started_ = false;
 }
 
+std::span<float> LocalSteps::kept_weights() {
+  return keeps_weights_ ? model_.weights() : std::span<float>();
+}
+
+void LocalSteps::OnRestored() {
+  if (!keeps_weights_) return;
+  model_.WeightsArrived();
+  MutexLock lock(mutex_);
+  is_started_ = true;
+}
+
 void LocalSteps::OnFragmentLanding(ParameterRange range) {
   algorithm_->OnLanding(model_, range, std::erase(on_the_way_, range) > 0);
 }

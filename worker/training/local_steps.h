@@ -98,6 +98,20 @@ class LocalSteps {
   /// The number of steps since Begin.
   uint64_t steps() const;
 
+  // The state that lasts from push to push, between two pushes. If the worker keeps its weights, it
+  // is complete only once the worker is started, and has undone what had no effect (OnRefused).
+
+  /// The state of the optimizer's rule: its arrays, each as large as the model, and its numbers.
+  std::vector<std::span<float>> rule_states() { return model_.rule().states(); }
+  RuleScalars& rule_scalars() { return model_.rule().scalars(); }
+
+  /// The worker's own weights; empty unless it keeps them.
+  std::span<float> kept_weights();
+
+  /// Notes that a saved state has been put in the place of this one: a worker that keeps its
+  /// weights goes on from these, and not from the servers'.
+  void OnRestored();
+
  private:
   LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples, ModelArenas& arenas,
              ThreadPlans* threads);

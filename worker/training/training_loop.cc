@@ -50,6 +50,7 @@ absl::Status TrainingLoop::Run() {
   while (!interruption_.interrupted()) {
     if (heartbeat_.work_ends()) client_.OnWorkEnds();
     if (const uint64_t steps = heartbeat_.steps(); steps > 0) client_.OnSteps(steps);
+    if (absl::Status saved = SaveState(); !saved.ok()) return saved;
     const absl::Time turn = absl::Now();
     const uint64_t before = steps_;
     const absl::StatusOr<GradientClient::Step> step = client_.Advance(slot);
@@ -255,13 +256,25 @@ absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
   // Weights that came meanwhile may have ended the round.
   if (absl::Status status = CheckWanted(client_.Advance(0), batches); !status.ok()) return status;
   if (local.landing().empty()) return absl::OkStatus();
-  const std::vector<ParameterRange> without_effect = options_.servers->TakeRangesWithoutEffect();
-  if (!local.is_started()) {
-    local.StartFromLanding();
-  } else {
-    for (const ParameterRange& range : without_effect) local.OnRefused(range);
-  }
+  UndoWithoutEffect();
+  if (!local.is_started()) local.StartFromLanding();
   return local.has_fragments() ? LandFragments() : absl::OkStatus();
+}
+
+void TrainingLoop::UndoWithoutEffect() {
+  LocalSteps& local = *options_.local_steps;
+  for (const ParameterRange& range : options_.servers->TakeRangesWithoutEffect()) {
+    if (local.is_started()) local.OnRefused(range);
+  }
+}
+
+absl::Status TrainingLoop::SaveState() {
+  if (options_.state == nullptr || !options_.state->is_due()) return absl::OkStatus();
+  if (absl::Status status = client_.Drain(); !status.ok()) return status;
+  const LocalSteps* local = options_.local_steps;
+  if (local != nullptr && local->keeps_weights()) UndoWithoutEffect();
+  options_.state->Save(steps_);
+  return absl::OkStatus();
 }
 
 absl::Status TrainingLoop::Land(const BatchRanges& batches) {

@@ -30,6 +30,7 @@
 #include "worker/training/interruption.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/nonfinite_steps.h"
+#include "worker/training/state_keeper.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/thread_plans.h"
 #include "worker/training/unit_fetcher.h"
@@ -86,6 +87,9 @@ class TrainingLoop {
     /// As for WorkSource.
     ConsistencySpec first_policy;
 
+    /// Saves the worker's state between pushes, if the run asks for that; else null.
+    StateKeeper* state = nullptr;
+
     /// The encoding of the client's pushes: steps with values too large for it are left out, too.
     Encoding push_codec = Encoding::kFp32;
   };
@@ -125,6 +129,14 @@ class TrainingLoop {
   /// what that push did, where it had no effect, and takes the servers' weights as its own, where
   /// it has none. CANCELLED if `batches` are not wanted any more.
   absl::Status SettleWeights(const BatchRanges& batches);
+
+  /// Undoes what the last push did to the worker's own weights, where it had no effect on those of
+  /// the servers. REQUIRES: the client is drained.
+  void UndoWithoutEffect();
+
+  /// Saves the worker's state if it is time: waits for the answers to all pushes, so that the state
+  /// is that after them.
+  absl::Status SaveState();
 
   /// Lands and pushes the fragments that are due after `taken` steps of the push of `batches`.
   absl::Status ExchangeFragments(const BatchRanges& batches, uint64_t taken);

@@ -113,6 +113,9 @@ absl::Status WorkerProgram::ReadSettings() {
   if (options_.device) overrides.set.push_back("compute.device=" + *options_.device);
   if (options_.precision) overrides.set.push_back("compute.precision=" + *options_.precision);
   if (options_.init) overrides.set.push_back("model.init=" + *options_.init);
+  if (options_.state_dir) {
+    overrides.set.push_back("worker.save_state.directory=" + *options_.state_dir);
+  }
   if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
   absl::StatusOr<RunSpec> settings =
       ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings", overrides));
@@ -136,6 +139,7 @@ absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
   if (absl::Status status = PrepareCompute(); !status.ok()) return status;
   if (absl::Status status = PrepareModel(); !status.ok()) return status;
   if (absl::Status status = ConnectToOthers(); !status.ok()) return status;
+  TakeUpState();
   return Train(heartbeat);
 }
 
@@ -261,6 +265,18 @@ absl::Status WorkerProgram::ConnectToOthers() {
   return absl::OkStatus();
 }
 
+void WorkerProgram::TakeUpState() {
+  const WorkerSpec::SaveState& save_state = settings_.worker.save_state;
+  if (!save_state.saves()) return;
+  state_ = std::make_unique<StateKeeper>(
+      StateKeeper::Options{.directory = save_state.directory,
+                           .interval = save_state.interval,
+                           .identity = joined_.identity,
+                           .owner = OwnerOf(settings_, joined_.identity, map_)},
+      *client_, local_steps_.get());
+  state_->Restore();
+}
+
 absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
   const ModelKeeper keeper(settings_.model_files.save_dir, settings_, net_.layout);
   if (settings_.model_files.save_every_epochs > 0 && !keeper.keeps()) {
@@ -288,6 +304,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,
                      .first_policy = settings_.StageOf(0).consistency,
+                     .state = state_.get(),
                      .push_codec = settings_.wire.push_codec},
                     data_.train, plans_.plans(), client, units, heartbeat, figures_, interruption_);
   absl::Status status = loop.Run();

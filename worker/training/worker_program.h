@@ -23,6 +23,7 @@
 #include "worker/training/interruption.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/plan_links.h"
+#include "worker/training/state_keeper.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/training_plans.h"
 
@@ -51,6 +52,7 @@ class WorkerProgram {
     std::optional<LogSpec::Format> log_format;
     std::optional<std::string> init;
     std::optional<std::string> save_dir;
+    std::optional<std::string> state_dir;
   };
 
   /// `interruption` must outlive the program.
@@ -72,6 +74,10 @@ class WorkerProgram {
 
   /// Fills in the weights that the run starts from.
   absl::Status FillFirstWeights(std::span<float> weights);
+
+  /// Goes on with the state of an earlier process, and prepares to save this one's, if the run asks
+  /// for that.
+  void TakeUpState();
   absl::Status Train(Heartbeat& heartbeat);
   void Leave(const absl::Status& status);
 
@@ -100,6 +106,7 @@ class WorkerProgram {
   std::unique_ptr<LocalSteps> local_steps_;  // Null unless the algorithm has local weights.
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<AllReduceClient> others_;  // Null unless workers add up gradients themselves.
+  std::unique_ptr<StateKeeper> state_;       // Null unless the run has the worker's state saved.
   ShardMap map_;
   StepFigures figures_;
 };

@@ -16,6 +16,7 @@ RunSpec Comparable(RunSpec spec) {
   const RunSpec defaults;
   spec.seed = defaults.seed;
   spec.model_files.save_dir = defaults.model_files.save_dir;
+  spec.worker.save_state = defaults.worker.save_state;
   spec.durability.directory = defaults.durability.directory;
   spec.log = defaults.log;
   spec.run = defaults.run;

@@ -7,6 +7,7 @@
 
 #include "common/config/field_table.h"
 #include "common/model/presets.h"
+#include "common/run/carried_state.h"
 
 namespace slipstream {
 
@@ -208,6 +209,12 @@ void FitStart(RunSpec& spec) {
   if (spec.all_reduces() || !spec.model_files.init.empty()) spec.training.start_from = {};
 }
 
+/// Workers' state is saved where ps_worker has some.
+void FitSaveState(RunSpec& spec) {
+  const bool fits = !CarriedState(spec).empty() && spec.data.from == SuppliedBy::kSettings;
+  if (!fits) spec.worker.save_state = {};
+}
+
 /// Draws a number of workers that the policy allows.
 void AddWorkers(RandomStream& random, RunSpec& spec) {
   uint32_t workers_min = 1;
@@ -283,6 +290,7 @@ RunSpec RandomRun(RandomStream& random) {
   const bool is_encoded = spec.wire.transport != WireSpec::Transport::kShm;
   spec.wire.push_codec = static_cast<Encoding>(random.Below(is_encoded ? kEncodingRows.size() : 1));
   spec.wire.pull_codec = static_cast<Encoding>(random.Below(is_encoded ? 4 : 1));
+  FitSaveState(spec);
   spec.wire.push_bytes_max = random.Below(2) == 0 ? 0 : 1'000'000 + random.Below(1'000'000);
   return spec;
 }

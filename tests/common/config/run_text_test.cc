@@ -86,6 +86,9 @@ optimizer:
 worker:
   algorithm: gradient
   lanes: step
+  save_state:
+    directory: ""
+    interval: 10s
 cluster:
   servers: [localhost:7070]
   workers: 1

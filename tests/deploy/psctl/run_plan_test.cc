@@ -11,6 +11,7 @@ namespace slipstream {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 RunSpec Spec() {
   RunSpec spec;
@@ -94,6 +95,24 @@ TEST(RunPlanTest, SaysThatLanesAreFree) {
 
   ASSERT_TRUE(plan.ok());
   EXPECT_THAT(PlanText(spec, *plan), HasSubstr("gradient (free lanes)"));
+}
+
+TEST(RunPlanTest, SaysWhatWorkersSaveOfTheirState) {
+  RunSpec spec = Spec();
+  spec.worker.algorithm = AlgorithmKind::kEamsgd;
+  spec.optimizer.kind = RuleKind::kNesterov;
+  spec.wire.push_codec = Encoding::kTopK;
+  const auto without = PlanRun(spec);
+  ASSERT_TRUE(without.ok());
+  EXPECT_THAT(PlanText(spec, *without), Not(HasSubstr("workers save")));
+  spec.worker.save_state.directory = "/var/lib/state";
+
+  const auto plan = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok());
+  EXPECT_THAT(PlanText(spec, *plan),
+              HasSubstr("every 10s to /var/lib/state: rounding errors of topk, weights of eamsgd, "
+                        "state of nesterov"));
 }
 
 TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {

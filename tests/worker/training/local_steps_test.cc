@@ -186,6 +186,16 @@ TEST_P(KeptWeightsTest, WhatAShardRefusesIsUndoneThereAlone) {
   ExpectEveryPushIsTheForceOnKeptWeights(20, true);
 }
 
+TEST_P(KeptWeightsTest, SavingTheStateChangesNoStep) {
+  saves_state_ = true;
+  run_.worker.save_state.directory = testing::TempDir() + "/SavingTheStateChangesNoStep";
+  shards_[0]->RefuseNext(v1::TOO_STALE);
+
+  ASSERT_TRUE(Run(20).ok());
+
+  ExpectEveryPushIsTheForceOnKeptWeights(20, true);
+}
+
 TEST_P(KeptWeightsTest, WeightsThatAreNotFiniteAreReplacedByThoseOfTheServers) {
   run_.worker.parameters["push_every"] = 1;
   run_.optimizer.kind = RuleKind::kMomentum;

@@ -24,6 +24,7 @@
 #include "worker/training/heartbeat.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/plan_links.h"
+#include "worker/training/state_keeper.h"
 #include "worker/training/thread_plans.h"
 #include "worker/training/training_loop.h"
 
@@ -102,7 +103,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   void MakeClient() {
     MakePlans();
     ParameterClient::Options options;
-    options.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+    options.identity = identity_;
     options.servers = {shards_[0]->address(), shards_[1]->address()};
     options.map = map_;
     options.in_step = run_.consistency.traits().in_step;
@@ -132,11 +133,22 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     ASSERT_TRUE(client_->Initialize(1, initial).ok());
   }
 
+  /// The worker's state is saved whenever the last one is written.
+  StateKeeper::Options StateOptions() const {
+    return {.directory = run_.worker.save_state.directory,
+            .interval = absl::ZeroDuration(),
+            .identity = identity_,
+            .owner = OwnerOf(run_, identity_, map_)};
+  }
+
   /// Trains on this many batches.
   absl::Status Run(uint64_t batches) {
     MakeClient();
     client_->OnUnit({.id = 1, .first = 0, .batches = batches});
     client_->OnNoMoreUnits();
+    if (saves_state_) {
+      state_ = std::make_unique<StateKeeper>(StateOptions(), *client_, local_steps_.get());
+    }
     TrainingLoop loop({.batch_size = kBatchSize,
                        .local_steps = local_steps_.get(),
                        .servers = client_.get(),
@@ -144,6 +156,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
                        .seed = kSeed,
                        .clip = GradientClip(run_.optimizer),
                        .slowdown = slowdown_,
+                       .state = state_.get(),
                        .push_codec = run_.wire.push_codec},
                       data_, threads_ != nullptr ? threads_->plans() : plans_, *client_, units_,
                       heartbeat_, figures_, interruption_);
@@ -243,6 +256,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     }
   }
 
+  const Identity identity_ = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
+  bool saves_state_ = false;
   const NetShapes shapes_;
   const ShardMap map_;
   std::unique_ptr<FakeShard> shards_[2];
@@ -263,6 +278,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   std::vector<std::unique_ptr<PlanWeights>> links_;
   std::unique_ptr<LocalSteps> local_steps_;
   std::unique_ptr<ParameterClient> client_;
+  std::unique_ptr<StateKeeper> state_;  // Null unless saves_state_.
 };
 
 }  // namespace slipstream
