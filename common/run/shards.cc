@@ -42,11 +42,13 @@ uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   // counted.
   const uint64_t kept = run.readers.versions_kept;
   const uint64_t of_readers = kept > 1 ? kept + 2 : 0;  // One more for changes between them.
+  const uint64_t of_rounds = run.versions_kept() - kept;
   // A checkpoint holds its version and the state beside it while it is written.
   const uint64_t of_checkpoint = run.durability.saves() ? 1 + states + history : 0;
-  const uint64_t bytes_each = (2 + of_readers + ArraysOfWorker(run) * run.cluster.workers +
-                               2 * states + history + of_checkpoint) *
-                              sizeof(float);
+  const uint64_t bytes_each =
+      (2 + of_readers + of_rounds + ArraysOfWorker(run) * run.cluster.workers + 2 * states +
+       history + of_checkpoint) *
+      sizeof(float);
   if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
   return values * bytes_each + kFixedBytes;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -88,6 +89,9 @@ class Round {
 
   /// Returns whether the worker's mini-batch has come or is left out for good.
   bool HasDone(WorkerId worker) const { return done_.contains(worker); }
+
+  /// Returns the workers for which HasDone is true. The round is of no use afterwards.
+  std::set<WorkerId> TakeDone() { return std::move(done_); }
 
   /// Returns what can be folded now. `awaited` are the workers that the round still waits for,
   /// ascending; in order of rank, gradients of workers behind them are not folded yet. `closes`:

@@ -12,6 +12,11 @@ RoundWork RoundWorkPlan::For(WorkerId worker, const std::vector<WorkerId>& membe
   return {RoundWork::Kind::kCompute, found->second};
 }
 
+std::optional<BatchRange> RoundWorkPlan::LastOf(WorkerId worker) const {
+  const auto found = did_last_.find(worker);
+  return found == did_last_.end() ? std::nullopt : std::optional(found->second);
+}
+
 void RoundWorkPlan::NameBatches(const std::vector<WorkerId>& members) {
   std::vector<WorkerId> order = members;
   if (!again_.empty()) {
@@ -34,7 +39,7 @@ void RoundWorkPlan::NextRound(const std::function<bool(WorkerId)>& has_done) {
   for (const auto& [worker, batches] : named_) {
     if (has_done(worker)) {
       batches_done_ += batches.count;
-      did_last_.insert(worker);
+      did_last_[worker] = batches;
     } else if (!is_closed_) {
       again_[batches.first] = batches;
     }

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <set>
+#include <optional>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -35,6 +35,9 @@ class RoundWorkPlan {
   /// Returns what `worker` does in the open round. The first call fixes `members`, in order of ids,
   /// for the round.
   RoundWork For(WorkerId worker, const std::vector<WorkerId>& members);
+
+  /// Returns the mini-batches that the worker has done in the last round; nothing if it did none.
+  std::optional<BatchRange> LastOf(WorkerId worker) const;
 
   /// Closes the open round and opens the next one. `has_done` tells whose mini-batches are done or
   /// left out.
@@ -71,7 +74,9 @@ class RoundWorkPlan {
 
   /// Mini-batches that were named and not done, by their first. They are named again.
   std::map<uint64_t, BatchRange> again_;
-  std::set<WorkerId> did_last_;
+
+  /// The mini-batches that were done in the last round that named some.
+  std::map<WorkerId, BatchRange> did_last_;
 
   /// The mini-batches of the open round; empty until a worker asks.
   std::map<WorkerId, BatchRange> named_;

@@ -81,6 +81,7 @@ void ShardMachine::EnterNextStage() {
     MakeWork();
     state_.round = NewRound();
     state_.round_was_held_back = false;
+    state_.did_last.clear();
     state_.draft.reset();
   }
   if (stage_.begins_at_once && stage_.consistency == before) return;
@@ -315,6 +316,7 @@ void ShardMachine::CloseRound(ShardOutput& output) {
   if (state_.work.has_value()) {
     state_.work->NextRound([this](WorkerId worker) { return round().HasDone(worker); });
   }
+  if (traits_.order == PolicyTraits::Order::kRank) state_.did_last = state_.round.TakeDone();
   state_.round = NewRound();
   if (state_.save.version != Version{} && decided() == state_.save.version) {
     state_.save_is_due = true;

@@ -296,15 +296,16 @@ class ShardMachine {
   std::optional<Version> FindKept(const Stamp& stamp) const;
 
   /// Returns the version that a call is answered with, if it is answered now.
-  Version VersionFor(const PendingCall& call) const {
-    return call.exact.has_value() ? *FindKept(*call.exact) : published();
-  }
+  Version VersionFor(const PendingCall& call) const;
+
+  /// Returns the version before the newest one if this worker does the last round again, because
+  /// the gradient there is of a worker before it in its place, and other shards may lack that.
+  std::optional<Version> VersionToRepeat(WorkerId worker, Incarnation incarnation) const;
 
   /// Returns the versions that readers who are not members, and have not lagged, are reading.
   std::set<Version> VersionsRead() const;
 
-  /// Returns whether a reader who is not a member may read the version beside those that others
-  /// read.
+  /// Returns whether a reader who is no member may read the version beside those of others.
   bool HasPlaceFor(Version version) const;
 
   /// Notes which readers are too slow for the versions that are kept.
@@ -328,8 +329,7 @@ class ShardMachine {
   Members MembersNow() const;
   ShardFacts FactsWith(const Members& members) const;
 
-  /// Returns the policy's decision about a gradient of a member; kTooStale also if the gradient
-  /// cannot be compensated.
+  /// Asks the policy about a member's gradient; kTooStale also if it cannot be compensated.
   Admission Admit(const PushHeader& header) const;
 
   /// Returns whether the push of which this is a late repetition was refused, if it came in time.
@@ -461,7 +461,7 @@ class ShardMachine {
 
   /// Answers the call if that can be done now. Returns false if it has to wait.
   bool TryAnswer(PendingCall& call, ShardOutput& output);
-  std::optional<RoundWork> WorkFor(WorkerId trainer);
+  std::optional<RoundWork> WorkFor(const PendingCall::Trainer& trainer, Version version);
   void ServeWaiting(ShardOutput& output);
   void ServeWaitingOnce(ShardOutput& output);
   std::vector<WorkerId> Owing() const;

@@ -56,7 +56,8 @@ struct ShardMachineOptions {
   /// The most calls that may wait for a version; further pulls are refused.
   size_t parked_max = 16'384;
 
-  /// The number of newest published versions that are kept for readers. At least 1.
+  /// The number of newest published versions that are kept. At least 1. With 2, a worker that takes
+  /// a lost one's place under hardsync can do the last round again.
   uint32_t versions_kept = 1;
 
   /// How many pulls readers who are not members may have under way, all together. Besides, they

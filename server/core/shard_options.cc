@@ -16,7 +16,7 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .epochs = run.training.epochs,
           .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max,
-          .versions_kept = run.readers.versions_kept,
+          .versions_kept = run.versions_kept(),
           .saves = run.durability.saves(),
           .keeps_log = run.durability.keeps_log()};
 }

@@ -85,6 +85,9 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
     // A call of an earlier life may be a late repetition, whose worker waits for others elsewhere.
     if (pull.min_life == state_.life) EnterPace(worker, request.clock);
     pending.condition = WaitsFor(worker, request.slot, /*after_push=*/false);
+    if (const auto repeated = VersionToRepeat(worker, request.identity->incarnation)) {
+      pending.condition.version = *repeated;
+    }
     pending.condition.version = std::max(pending.condition.version, request.min_version);
     OweFrom(worker, pending.condition.version);
     if (pending.condition.version > decided()) ExcuseFromOpenRound(worker, output);
@@ -175,6 +178,26 @@ std::optional<Version> ShardMachine::FindKept(const Stamp& stamp) const {
     if (RecordOf(Version{version}).stamp == stamp) return Version{version};
   }
   return std::nullopt;
+}
+
+Version ShardMachine::VersionFor(const PendingCall& call) const {
+  if (call.exact.has_value()) return *FindKept(*call.exact);
+  if (!call.is_pull || call.trainers.empty()) return published();
+  const PendingCall::Trainer& trainer = call.trainers.front();
+  const auto repeated = VersionToRepeat(trainer.worker, trainer.incarnation);
+  return repeated >= call.condition.version ? *repeated : published();
+}
+
+std::optional<Version> ShardMachine::VersionToRepeat(WorkerId worker,
+                                                     Incarnation incarnation) const {
+  const MemberRecord* member = members().Find(worker, incarnation);
+  // A worker that has pushed nothing in this life of the shard is not the one whose gradient is in
+  // the last round.
+  const bool follows = member != nullptr && member->expected() == Sequence{1} &&
+                       state_.did_last.contains(worker) && !round().HasHeardFrom(worker);
+  if (!follows || phase() >= Phase::kDraining || uses_base_weights()) return std::nullopt;
+  if (state_.work.has_value() && !state_.work->LastOf(worker).has_value()) return std::nullopt;
+  return oldest_kept() < decided() ? std::optional(Version{Value(decided()) - 1}) : std::nullopt;
 }
 
 bool ShardMachine::IsGone(const Stamp& stamp) const {
@@ -273,7 +296,7 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
 }
 
 PartAnswer ShardMachine::ServeTrainer(const PendingCall::Trainer& trainer, ShardAnswer& answer) {
-  PartAnswer told = {.work = WorkFor(trainer.worker), .clock = {}};
+  PartAnswer told = {.work = WorkFor(trainer, answer.weights->version), .clock = {}};
   // A worker that has left meanwhile is still answered, but has no record any more.
   const bool is_member = members().Find(trainer.worker, trainer.incarnation) != nullptr;
   if (is_member) told.clock = members().At(trainer.worker).clock;
@@ -293,10 +316,14 @@ void ShardMachine::NoteTrainers(const PendingCall& call, Version base) {
   }
 }
 
-std::optional<RoundWork> ShardMachine::WorkFor(WorkerId trainer) {
+std::optional<RoundWork> ShardMachine::WorkFor(const PendingCall::Trainer& trainer,
+                                               Version version) {
   if (!state_.work.has_value()) return std::nullopt;
   if (phase() >= Phase::kDraining) return RoundWork{.kind = RoundWork::Kind::kFinished};
-  return state_.work->For(trainer, Owing());
+  const bool repeats =
+      version < decided() && VersionToRepeat(trainer.worker, trainer.incarnation) == version;
+  if (repeats) return RoundWork{.batches = *state_.work->LastOf(trainer.worker)};
+  return state_.work->For(trainer.worker, Owing());
 }
 
 void ShardMachine::ServeWaiting(ShardOutput& output) {

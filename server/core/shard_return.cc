@@ -22,6 +22,7 @@ ShardState Returned(ShardState saved, Life life) {
   saved.slowest.reset();
   saved.round = saved.round.Emptied();
   saved.round_was_held_back = false;
+  saved.did_last.clear();
   saved.reader_pace = {};
   const Version newest = saved.decided;
   return Continued(std::move(saved), {.oldest_kept = newest});

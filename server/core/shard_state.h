@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -182,6 +183,10 @@ struct ShardState {
   Version published{};
   Round round;
   bool round_was_held_back = false;
+
+  /// Under hardsync, the workers whose mini-batches were done in the round that made `decided`.
+  /// Empty after the step to another stage or life.
+  std::set<WorkerId> did_last;
   uint64_t next_push = 1;
 
   /// The versions up to `decided`, from the oldest one that is kept for readers on. Invariant:
@@ -240,9 +245,10 @@ struct ShardState {
             self.plan, self.work, self.members, self.unknown_members, self.grant, self.initializer,
             self.received_grant, self.initialized_grant, self.life, self.life_begin, self.slowest,
             self.pace, self.is_initialized, self.decided, self.published, self.round,
-            self.round_was_held_back, self.next_push, self.versions, self.kept_from, self.save,
-            self.save_is_due, self.last_saved, self.draft, self.waiting, self.reader_pulls,
-            self.reader_pace, self.bytes_queued, self.lag, self.outcomes, self.guard_counts);
+            self.round_was_held_back, self.did_last, self.next_push, self.versions, self.kept_from,
+            self.save, self.save_is_due, self.last_saved, self.draft, self.waiting,
+            self.reader_pulls, self.reader_pace, self.bytes_queued, self.lag, self.outcomes,
+            self.guard_counts);
   }
 };
 

@@ -74,8 +74,8 @@ void CheckEnd(const Scenario& scenario, const History& history, const Evidence& 
 /// runs.
 std::vector<std::string> CheckAll(const Scenario& scenario, const History& history);
 
-/// Checks, for hardsync runs in which no worker died, that the weights equal those of the run
-/// without faults, to the bit.
+/// Checks, for hardsync runs in which no worker died or others took the places of all who did, that
+/// the weights equal those of the run without faults, to the bit.
 std::vector<std::string> CheckEqual(const History& history, const History& without_faults);
 
 }  // namespace slipstream

@@ -46,6 +46,22 @@ bool MayRepeatWork(const Scenario& scenario) {
          !RowOf(scenario.run.server_optimizer().kind).measures_tensors;
 }
 
+/// Returns whether every round had a gradient of each place, though workers have died: others took
+/// their places before the end of training, and did again what some shards may have lacked. A
+/// server that comes back may not have the weights for that.
+bool KeptAllPlaces(const Scenario& scenario, const History& history) {
+  const bool keeps_places = scenario.waits_for_lost() && scenario.faults.servers.empty() &&
+                            scenario.run.worker.algorithm == AlgorithmKind::kGradient &&
+                            MayRepeatWork(scenario) && history.is_finished;
+  return keeps_places && std::ranges::all_of(history.events, [&](const Event& event) {
+           const auto* orders = std::get_if<OrdersTaken>(&event);
+           if (orders == nullptr) return true;
+           const bool makes_versions =
+               orders->phase == Phase::kTraining || orders->phase == Phase::kDraining;
+           return !makes_versions || orders->view.members.size() == scenario.run.cluster.workers;
+         });
+}
+
 void CompareWithQuietRun(const Scenario& scenario, const History& history, Simulated& simulated) {
   // In these runs, the bits do not depend on timing. With aggregators, they depend on which pushes
   // were combined, and so on faults.
@@ -57,7 +73,7 @@ void CompareWithQuietRun(const Scenario& scenario, const History& history, Simul
   const bool applies = is_repeatable && !has_tree && scenario.joins.empty() &&
                        !scenario.may_end_early() && simulated.findings.empty() &&
                        (!RepeatsWork(scenario) || MayRepeatWork(scenario)) &&
-                       NobodyDied(scenario, history);
+                       (NobodyDied(scenario, history) || KeptAllPlaces(scenario, history));
   if (!applies) return;
   const Scenario quiet = WithoutFaults(scenario);
   SimCluster cluster(quiet, {.luck = 1});

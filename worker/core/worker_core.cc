@@ -203,7 +203,9 @@ WorkerCore::Action WorkerCore::NextOfRounds() const {
   // worker there brings them level, unless the run has ended with shards at different versions
   // because no worker was left. The shards furthest behind are excused first. Otherwise two workers
   // could wait for ever, each at one shard for the excuse that the other has yet to send to another
-  // shard. Shard 0 comes after the others, as it may be the last to which others push (Fragments).
+  // shard. A shard that gave a worker in a lost one's place a round that is over takes the excuse
+  // for late, and answers with the open one. Shard 0 comes after the others, as it may be the last
+  // to which others push (Fragments).
   const Slot& held = slots_.front();
   if (const std::optional<Action> pull = PullWhatIsMissing(held)) {
     const bool is_of_first = pull == Action(PullShards{{PullOf(ShardId{0}, NewestOf(held))}});

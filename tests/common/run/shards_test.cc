@@ -50,6 +50,15 @@ TEST(ShardsTest, CountsAVersionAndItsStateOnceMoreWhereCheckpointsAreMade) {
   EXPECT_EQ(MembersWithin(ShardBytesNeeded(kMib / 4, run), kMib / 4, run), 4u);
 }
 
+TEST(ShardsTest, CountsTheVersionFromWhichARoundIsDoneAgain) {
+  RunSpec run = SpecOf(4, RuleKind::kSgd);
+  run.cluster.on_worker_loss = ClusterSpec::OnWorkerLoss::kWait;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (6 + 64) * kMib);
+
+  run.consistency.policy = PolicyKind::kHardsync;
+  EXPECT_EQ(ShardBytesNeeded(kMib / 4, run), (6 + 1 + 64) * kMib);
+}
+
 TEST(ShardsTest, CountsThePushesAndTheirAnswersThatWaitForTheLog) {
   RunSpec run = SpecOf(4, RuleKind::kSgd);
   run.training.pipeline_depth = 2;

@@ -26,8 +26,8 @@ SCENARIOS = {scenario.name: scenario for module in (process_faults, network_faul
 FAULTS = 10
 # What every run of the tests does: 10 kills, 5 partitions, 5 drains, and one of each other kind.
 QUICK = {"kills-synced-softsync": 4, "kills-synced-hardsync": 3, "kills-checkpoint-async": 3,
-         "workers-synced-softsync": 2, "partitions-hardsync": 3, "partitions-softsync": 2,
-         "drains-synced-softsync": 3, "drains-synced-hardsync": 2, "links-softsync": 3,
+         "workers-synced-softsync": 2, "places-synced-hardsync": 2, "partitions-hardsync": 3,
+         "partitions-softsync": 2, "drains-synced-softsync": 3, "drains-synced-hardsync": 2, "links-softsync": 3,
          "stops-workers-synced": 1, "stops-servers-synced": 1, "disk-full-synced": 1,
          "disk-read-only-synced": 1}
 # What is worth a night: 50 kills and more, 20 partitions, 50 stops, 50 drains.

@@ -7,6 +7,7 @@ from scenario import BATCHES_PER_PAUSE, SHARDS, Broken, Scenario, pause
 POLICIES = ("hardsync", "backup", "softsync", "async", "ssp")
 LEVELS = ("synced", "checkpoint")
 SHORT_LEASE = {"cluster.lease": "1s"}
+KEPT_PLACES = {**SHORT_LEASE, "cluster.on_worker_loss": "wait"}
 STOP_S = (1.5, 4)
 # systemd and Kubernetes wait longer before they kill.
 DRAIN_S = 20
@@ -126,6 +127,7 @@ def scenarios():
     for level in (*LEVELS, "memory"):
         for policy in POLICIES:
             yield Scenario(f"workers-{level}-{policy}", level, policy, kill_workers, SHORT_LEASE)
+        yield Scenario(f"places-{level}-hardsync", level, "hardsync", kill_workers, KEPT_PLACES)
     yield Scenario("kills-memory-softsync", "memory", "softsync", kill_server_without_state)
     yield Scenario("anyone-synced-softsync", "synced", "softsync", kill_anyone, SHORT_LEASE)
     yield Scenario("anyone-synced-async", "synced", "async", kill_anyone, SHORT_LEASE)

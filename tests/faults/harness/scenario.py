@@ -139,7 +139,8 @@ class Trial:
     def judge_weights(self, status):
         accuracy = status["evaluations"][-1]["test_accuracy"]
         self.report.remarks.append(f"accuracy {accuracy:.3f}")
-        if self.scenario.policy != "hardsync" or self.deaths:
+        keeps_places = self.scenario.settings.get("cluster.on_worker_loss") == "wait"
+        if self.scenario.policy != "hardsync" or (self.deaths and not keeps_places):
             return
         if status["weights_sha256"] != undisturbed_weights(self.settings()):
             raise Broken("the weights differ from those of a run without faults")

@@ -327,6 +327,18 @@ TEST(RoundWorkPlanTest, ExcusesWhoJoinsAfterTheMembersAreFixed) {
   EXPECT_EQ(plan.For(WorkerId{2}, Workers({1, 2, 3})), Compute(3));
 }
 
+TEST(RoundWorkPlanTest, KnowsWhatWasDoneInTheLastRound) {
+  RoundWorkPlan plan(100);
+  const std::vector<WorkerId> members = Workers({0, 1});
+  plan.For(WorkerId{0}, members);
+  EXPECT_EQ(plan.LastOf(WorkerId{1}), std::nullopt);
+
+  plan.NextRound([](WorkerId worker) { return worker == WorkerId{1}; });
+
+  EXPECT_EQ(plan.LastOf(WorkerId{1}), BatchRange{1});
+  EXPECT_EQ(plan.LastOf(WorkerId{0}), std::nullopt);
+}
+
 TEST(RoundWorkPlanTest, ExcusesMembersWithoutWorkInTheLastRound) {
   RoundWorkPlan plan(5);
   const std::vector<WorkerId> members = Workers({0, 1, 2});

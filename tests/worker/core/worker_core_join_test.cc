@@ -33,6 +33,16 @@ TEST_F(JoiningTest, ExcusesItselfAtShardsBehindBeforeItWaitsForTheFirst) {
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{10}}}}));
 }
 
+// Shard 2 gave a round that is over, because the worker has the place of a lost one. The open round
+// still waits for the lost one's mini-batch.
+TEST_F(JoiningTest, DoesTheRoundThatAShardLacksAfterItsExcuseCameLate) {
+  ASSERT_TRUE(core_.OnReply(kShard2, Reply(PushOutcome::kDroppedLate)).ok());
+  ASSERT_TRUE(core_.OnWeights(kShard2, Weights(10)).ok());
+  ASSERT_TRUE(core_.OnWeights(kShard0, Weights(10, RoundWork{.batches = {30}})).ok());
+
+  EXPECT_EQ(core_.Next(), Action(WorkerCore::ComputeBatches{{{30}}, true}));
+}
+
 TEST_F(JoiningTest, AsksTheFirstWhereAnotherGoesNoFurther) {
   ASSERT_TRUE(core_.OnReply(kShard2, Reply(PushOutcome::kDroppedLate)).ok());
   ASSERT_TRUE(core_.OnWeights(kShard2, Weights(9)).ok());
