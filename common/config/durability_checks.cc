@@ -43,13 +43,6 @@ void CheckDurability(const RunDraft& draft, DiagnosticList& diagnostics) {
   const RunSpec& run = draft.spec;
   if (!draft.IsUsable("durability.level") || !run.durability.saves()) return;
   CheckPolicies(draft, diagnostics);
-  constexpr const char* kFanout = "cluster.tree.fanout";
-  if (draft.IsUsable(kFanout) && run.cluster.tree.fanout > 0) {
-    diagnostics.Report(draft.KeySource(kFanout),
-                       fmt::format("cluster.tree does not go with durability.level {} yet: "
-                                   "aggregators do not know of servers that return to a checkpoint",
-                                   NameOfLevel(run)));
-  }
 }
 
 }  // namespace slipstream

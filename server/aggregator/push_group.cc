@@ -22,6 +22,13 @@ void PushGroup::OnOrders(const ServerOrders& orders) {
   orders_ = orders;
   combiner_.OnView(orders.view);
   combiner_.SetPolicy(TraitsNow());
+  const auto shard = static_cast<size_t>(Value(options_.shard));
+  if (shard < orders.returns.size()) NoteLife(orders.returns[shard].life);
+}
+
+void PushGroup::NoteLife(Life life) {
+  life_ = std::max(life_, life);
+  combiner_.OnLife(life);
 }
 
 PolicyTraits PushGroup::TraitsNow() const {
@@ -70,6 +77,7 @@ std::string_view PushGroup::FaultOf(const PushHeader& header) const {
   const size_t values = map.range(options_.shard).size();
   const bool fits = header.shard_map == map.fingerprint() && header.count == values;
   if (!fits) return "it does not fit the shard";
+  if (const std::string_view fault = FaultInLife(header); !fault.empty()) return fault;
   if (header.kind != PushKind::kGradient || header.examples == 0) return "it is no gradient";
   if (header.examples >
       ExamplesMax(header.batches, options_.run.quantum(), options_.run.training.batch_size)) {
@@ -78,6 +86,10 @@ std::string_view PushGroup::FaultOf(const PushHeader& header) const {
   const uint64_t pushes_max = uint64_t{workers_} * options_.run.training.pipeline_depth + 1;
   if (bytes_held_ / sizeof(float) / values >= pushes_max) return "the aggregator holds too many";
   return "";
+}
+
+std::string_view PushGroup::FaultInLife(const PushHeader& header) const {
+  return header.life < life_ ? "it is of an earlier life of the shard" : "";
 }
 
 PushReply PushGroup::SendBack(WorkerId worker, std::string_view why) {
@@ -109,9 +121,12 @@ std::optional<PushReply> PushGroup::FinishPush(CallId call, PushAssembly& push, 
   const ShardMachine::PushFacts facts = push.Facts();
   const WorkerId worker = facts.header.identity.worker;
   callers_[call] = worker;
-  if (!facts.is_finite) {
+  // The shard may have begun a new life while the values came.
+  const std::string_view fault =
+      facts.is_finite ? FaultInLife(facts.header) : "its values are not finite";
+  if (!fault.empty()) {
     bytes_held_ -= facts.header.count * sizeof(float);
-    return SendBack(worker, "its values are not finite");
+    return SendBack(worker, fault);
   }
   const PartId part = PartOf(facts.push);
   waiting_[part] = {.call = call,
@@ -175,7 +190,9 @@ PushGroup::Replies PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<Upl
   bytes_held_ -= sent.parts.size() * sent.header.count * sizeof(float);
   Combiner::Verdict verdict;
   verdict.is_counted = answer.ok() && !IsRefusal(answer->push.outcome);
+  if (answer.ok()) NoteLife(answer->push.life);
   if (verdict.is_counted) {
+    verdict.is_repeated = answer->push.outcome == PushOutcome::kDuplicate;
     sent.counted = {std::move(sent.header), *std::move(answer), std::move(weights)};
     verdict.goes_on = GoesOn(*sent.counted);
     parts_ += sent.parts.size();

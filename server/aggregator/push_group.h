@@ -140,6 +140,11 @@ class PushGroup {
   /// Sends a member's push back. Nobody waits for its next one.
   PushReply SendBack(WorkerId worker, std::string_view why);
 
+  void NoteLife(Life life);
+
+  /// Returns why the shard would not count the push at all; empty if it may.
+  std::string_view FaultInLife(const PushHeader& header) const;
+
   /// Returns the traits of the policy that the run is in.
   PolicyTraits TraitsNow() const;
 
@@ -151,6 +156,7 @@ class PushGroup {
 
   Combiner combiner_;
   ServerOrders orders_;
+  Life life_{};  // The shard's, as the coordinator or the shard itself has said.
   uint64_t next_push_ = 1;
   uint64_t bytes_held_ = 0;  // Of pushes that were begun, until the shard has answered.
   uint32_t under_way_ = 0;   // Composites that were taken and not answered.

@@ -1,9 +1,13 @@
 #include "server/aggregator/shard_uplinks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <utility>
+#include <vector>
 
+#include "common/run/policy_rows.h"
+#include "worker/client/retries.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/weights_arrival.h"
@@ -60,6 +64,14 @@ class ShardUplink final : public Uplink {
 
 }  // namespace
 
+absl::Duration ShardUplinks::PatienceIn(const RunSpec& run) {
+  const std::vector<PolicyStage> stages = run.stages();
+  const bool has_rounds_of_all = std::ranges::any_of(
+      stages, [](const PolicyStage& stage) { return stage.consistency.traits().one_per_member; });
+  const bool waits = run.durability.saves() && has_rounds_of_all;
+  return waits ? MembersPatience(run.cluster.lease) : kGiveUpAfter;
+}
+
 ShardOptions ShardUplinks::OptionsOf(uint64_t run, const ShardMap& map) const {
   ShardOptions options = ShardOptions::For(options_.run, map);
   options.push_encoding = Encoding::kFp32;
@@ -72,8 +84,8 @@ ShardOptions ShardUplinks::OptionsOf(uint64_t run, const ShardMap& map) const {
   options.channel.identity.run = run;
   options.channel.server = number;
   options.channel.credentials = options_.credentials;
-  options.retry.give_up_after = kGiveUpAfter;
-  options.overload_timeout = kGiveUpAfter;
+  options.retry.give_up_after = PatienceIn(options_.run);
+  options.overload_timeout = options.retry.give_up_after;
   options.seed = number;
   return options;
 }

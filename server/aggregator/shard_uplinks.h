@@ -37,6 +37,10 @@ class ShardUplinks final : public Uplinks {
     std::shared_ptr<grpc::ChannelCredentials> credentials = grpc::InsecureChannelCredentials();
   };
 
+  /// Returns for how long a run's aggregators try: kGiveUpAfter; but as long as a worker would,
+  /// where a server may come back and the bits of the result depend on which pushes are combined.
+  static absl::Duration PatienceIn(const RunSpec& run);
+
   explicit ShardUplinks(Options options) : options_(std::move(options)) {}
 
   std::unique_ptr<Uplink> Make(const std::string& address, uint64_t run,

@@ -30,7 +30,7 @@ class Uplink {
   virtual ~Uplink() = default;
 
   /// Sends a composite and waits for its answer, whose weights it writes to `weights`. Fails if the
-  /// shard was not reached or had no memory for a few seconds, or if all uplinks were stopped: then
+  /// shard was not reached or had no memory for too long, or if all uplinks were stopped: then
   /// it is not known whether the composite counts. `values` and `weights` have as many values as
   /// the shard; `values` may be changed once this has returned.
   virtual absl::StatusOr<UplinkAnswer> Exchange(const PushHeader& composite,

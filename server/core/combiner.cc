@@ -45,6 +45,7 @@ void Combiner::OnView(const View& view) {
     const bool is_gone = member == nullptr || member->incarnation > worker.incarnation;
     if (is_gone && worker.state == State::kAwaited) worker.state = State::kAway;
     if (is_gone) worker.has_left = true;
+    worker.is_member = member != nullptr;
     if (member == nullptr) continue;
     worker.incarnation = std::max(worker.incarnation, member->incarnation);
     if (is_new && member->founding) worker.state = State::kAwaited;
@@ -55,6 +56,8 @@ void Combiner::OnPush(PartId part, const PushHeader& header, absl::Time now) {
   Worker& worker = workers_.at(header.identity.worker);
   worker.incarnation = std::max(worker.incarnation, header.identity.incarnation);
   worker.has_left = false;
+  OnLife(header.life);
+  worker.life = std::max(worker.life, header.life);
   if (worker.has_pushed) worker.step = std::min(worker.step, now - worker.step_begin);
   worker.step_begin = now;
   const bool is_first_here = !std::exchange(worker.has_pushed, true);
@@ -110,11 +113,27 @@ void Combiner::Finish(Worker& worker, bool goes_on, absl::Time now) {
 
 // Composites.
 
+bool Combiner::IsReturning(const Worker& worker) const {
+  if (!policy_.one_per_member || !worker.is_member || !worker.has_pushed) return false;
+  // Behind a push of an earlier life, that of the new one may wait already.
+  return worker.life < life_ || IsOfEarlierLife(worker);
+}
+
 bool Combiner::IsAwaited(const Worker& worker) const {
-  if (worker.state == State::kAwaited) return true;
+  if (worker.state == State::kAwaited || IsReturning(worker)) return true;
   // A shard that waits for members may wait for the pushes here before it answers.
   if (worker.state != State::kUp || policy_.waits_for_members) return false;
   return !worker.has_left && !worker.pushes.front().header.rests;
+}
+
+bool Combiner::IsOfEarlierLife(const Worker& worker) const {
+  return !worker.pushes.empty() && worker.pushes.front().header.life < life_;
+}
+
+bool Combiner::HoldsEarlierLife() const {
+  return std::ranges::any_of(workers_, [this](const auto& entry) {
+    return entry.second.state == State::kHere && IsOfEarlierLife(entry.second);
+  });
 }
 
 bool Combiner::IsComplete() const {
@@ -163,7 +182,8 @@ absl::Time Combiner::NextLook() const {
 std::optional<Combiner::Composite> Combiner::TakeComposite(absl::Time now) {
   const absl::Time since = WaitingSince();
   const bool has_push = since != absl::InfiniteFuture();
-  if (has_push && (IsComplete() || now >= since + Patience())) CloseBatch();
+  const bool may_leave = HoldsEarlierLife() || IsComplete();
+  if (has_push && (may_leave || now >= since + Patience())) CloseBatch();
   if (ready_.empty()) return std::nullopt;
   Composite composite = std::move(ready_.front());
   ready_.pop_front();
@@ -171,6 +191,7 @@ std::optional<Combiner::Composite> Combiner::TakeComposite(absl::Time now) {
 }
 
 void Combiner::CloseBatch() {
+  const bool only_earlier = HoldsEarlierLife();
   std::vector<std::vector<WorkerId>> groups;
   const auto header = [this](WorkerId id) -> const PushHeader& {
     return workers_.at(id).pushes.front().header;
@@ -178,7 +199,9 @@ void Combiner::CloseBatch() {
   for (auto& entry : workers_) {  // Clang 14 captures no structured bindings.
     const WorkerId id = entry.first;
     Worker& worker = entry.second;
-    if (worker.state == State::kAwaited) worker.state = State::kAway;
+    if (only_earlier && !IsOfEarlierLife(worker)) continue;
+    if (!only_earlier && worker.state == State::kAwaited) worker.state = State::kAway;
+    if (!only_earlier && worker.state == State::kAway) worker.life = life_;
     if (worker.state != State::kHere) continue;
     worker.state = State::kUp;
     const auto group = std::ranges::find_if(groups, [&](const std::vector<WorkerId>& others) {
@@ -216,13 +239,13 @@ std::vector<Combiner::CompositeId> Combiner::OnAnswer(CompositeId composite, Ver
                                                       absl::Time now) {
   Sent& sent = sent_.at(composite);
   PS_CHECK(!verdict.is_counted || verdict.goes_on.size() == sent.workers.size());
-  const bool is_counted = verdict.is_counted;
+  const bool is_news = verdict.is_counted && !verdict.is_repeated;
   sent.verdict = std::move(verdict);
   const auto found = batches_.find(sent.batch);
   Batch& batch = found->second;
   --batch.unanswered;
   std::vector<CompositeId> composites;
-  if (is_counted) {
+  if (is_news) {
     batch.held.push_back(composite);
     batch.held_since = std::min(batch.held_since, now);
   } else {

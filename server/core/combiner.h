@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_CORE_COMBINER_H_
 #define SLIPSTREAM_SERVER_CORE_COMBINER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -31,11 +32,15 @@ namespace slipstream {
 /// worker has sent its first push elsewhere: an aggregator that comes while the run trains does not
 /// know whose pushes will come here.
 ///
+/// Where a round takes a gradient of each member, members are also awaited from when the shard
+/// returns to a checkpoint until each has pushed in its new life. So the rounds that are made again
+/// combine the same pushes as before.
+///
 /// The answers of a batch are handed on together, so that workers whose versions differed go on
-/// with the newest of them, and combine the next time. But what could not be combined is answered
-/// at once, and no answer waits for others when patience has ended: the shard may have to hear
-/// again of the workers of one composite before it answers another, for example where a guard holds
-/// a round back.
+/// with the newest of them, and combine the next time. But what could not be combined, or had
+/// counted before, is answered at once, and no answer waits for others when patience has ended: the
+/// shard may have to hear again of the workers of one composite before it answers another, for
+/// example where a guard holds a round back.
 ///
 /// A worker has at most one push in a batch or on its way up; a later one waits for that one's
 /// answer, so that pushes reach the shard in order.
@@ -83,6 +88,9 @@ class Combiner {
     /// shard.
     bool is_counted = false;
 
+    /// Set if they had counted before, and this is their first answer again.
+    bool is_repeated = false;
+
     /// Which of its workers have got weights to go on with: one for each part, in the same order.
     /// Empty if it is not counted.
     std::vector<bool> goes_on;
@@ -97,6 +105,11 @@ class Combiner {
 
   /// Takes the members of a view. Pushes of workers that are not in it stay; the shard judges them.
   void OnView(const View& view);
+
+  /// Notes that the shard is in this life, or will be; a push may tell, too. Pushes of an earlier
+  /// one leave at once, by themselves: the shard refuses them, and their workers learn of the new
+  /// life.
+  void OnLife(Life life) { life_ = std::max(life_, life); }
 
   /// Notes that a push with values is complete. `header` is what its worker sent. REQUIRES:
   /// IsOfGroup(worker), and no push has this id.
@@ -160,6 +173,10 @@ class Combiner {
     /// Set once a push of any of its processes has come.
     bool has_pushed = false;
 
+    /// The life of its newest push; or a later one, in which it is not awaited any more.
+    Life life{};
+    bool is_member = false;  // Of the newest view.
+
     /// Set if it does not wait for an answer here any more, and so will not go on with one.
     bool has_left = false;
   };
@@ -179,6 +196,14 @@ class Combiner {
 
   void StopAwaitingFirstPushes();
   bool IsAwaited(const Worker& worker) const;
+
+  /// Returns whether the worker is to push in the shard's new life, and has not yet.
+  bool IsReturning(const Worker& worker) const;
+
+  /// Returns whether the worker's oldest push is of an earlier life, and whether such a push is in
+  /// the open batch.
+  bool IsOfEarlierLife(const Worker& worker) const;
+  bool HoldsEarlierLife() const;
   absl::Duration Patience() const;
   bool IsComplete() const;
   void CloseBatch();
@@ -194,6 +219,7 @@ class Combiner {
 
   const bool mixes_versions_;
   PolicyTraits policy_;
+  Life life_{};
   std::map<WorkerId, Worker> workers_;  // All of the group.
   uint64_t next_ = 1;                   // The number of the next batch or composite.
   std::deque<Composite> ready_;         // Those of closed batches that were not taken.

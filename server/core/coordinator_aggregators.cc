@@ -35,7 +35,10 @@ absl::StatusOr<Aggregators::Arrival> Aggregators::Record(const AggregatorReport&
   std::optional<Aggregator>& known = aggregators_[report.group * shards() + Value(report.shard)];
   Arrival arrival = known.has_value() ? Arrival::kKnown : Arrival::kFirst;
   if (known.has_value() && known->report.instance != report.instance) {
-    if (now - known->last_heard <= cluster_.lease) {
+    const bool has_its_port = known->report.address == report.address;
+    const absl::Duration silence =
+        has_its_port ? std::min(cluster_.lease, Servers::kSilenceAtItsAddress) : cluster_.lease;
+    if (now - known->last_heard <= silence) {
       return absl::UnavailableError(
           fmt::format("the aggregator of group {} for shard {} is another process, at {}",
                       report.group, Value(report.shard), known->report.address));
@@ -55,6 +58,12 @@ void Aggregators::Forgive(absl::Duration gap, absl::Time now) {
   for (std::optional<Aggregator>& aggregator : aggregators_) {
     if (aggregator.has_value())
       aggregator->last_heard = std::min(now, aggregator->last_heard + gap);
+  }
+}
+
+void Aggregators::OnRestored(absl::Time now) {
+  for (std::optional<Aggregator>& aggregator : aggregators_) {
+    if (aggregator.has_value()) aggregator->last_heard = now;
   }
 }
 

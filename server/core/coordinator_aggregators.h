@@ -31,12 +31,18 @@ struct AggregatorReport {
   uint64_t number = 0;
   std::string address;
   uint64_t orders_seen = 0;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.group, self.shard, self.instance, self.number, self.address, self.orders_seen);
+  }
 };
 
 /// The aggregators that have reported (cluster.tree), with the last report of each.
 ///
 /// Each place is filled by one process. Another process may take it only when the first has been
-/// silent for longer than the lease.
+/// silent for longer than the lease; or for a moment, if it listens at the same address
+/// (Servers::kSilenceAtItsAddress).
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Aggregators {
@@ -44,6 +50,11 @@ class Aggregators {
   struct Aggregator {
     AggregatorReport report;
     absl::Time last_heard;
+
+    template <typename Archive, typename Self>
+    static void Parts(Archive& archive, Self& self) {
+      archive(self.report);
+    }
   };
 
   explicit Aggregators(const ClusterSpec& cluster);
@@ -53,12 +64,16 @@ class Aggregators {
   enum class Arrival : uint8_t { kFirst, kKnown, kReplaced, kLate };
 
   /// Records a report. A late one only tells that its process is heard. Fails if the run has no
-  /// such aggregator, if another process is it and was heard within the lease, or if the address is
-  /// out of bounds.
+  /// such aggregator, if another process is it and was heard too short a time ago, or if the
+  /// address is out of bounds.
   absl::StatusOr<Arrival> Record(const AggregatorReport& report, absl::Time now);
 
   /// Does not count `gap` as silence: for so long, until `now`, this process could hear nobody.
   void Forgive(absl::Duration gap, absl::Time now);
+
+  /// Notes that the reports are those that an earlier process of the coordinator had, as if each
+  /// had come now.
+  void OnRestored(absl::Time now);
 
   bool AllReported() const;
 
@@ -78,12 +93,19 @@ class Aggregators {
   /// if it is in no group. REQUIRES: AllReported().
   std::vector<std::string> AddressesFor(WorkerId worker) const;
 
+  /// Returns how many there are to be.
+  size_t size() const { return aggregators_.size(); }
   uint32_t groups() const { return cluster_.groups(); }
   uint32_t shards() const { return static_cast<uint32_t>(cluster_.servers.size()); }
 
   /// Returns what is known of an aggregator; nothing if it has never reported.
   const std::optional<Aggregator>& Of(uint32_t group, ShardId shard) const {
     return aggregators_[group * shards() + Value(shard)];
+  }
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.aggregators_);
   }
 
  private:

@@ -11,15 +11,16 @@
 namespace slipstream {
 
 /// All that survives but the model's orders, which follow from the model, and the ledger, which
-/// needs them. Times are left out: leases and timeouts begin anew. So are aggregators, readers,
-/// speeds and contacts, as all of them report again.
+/// needs them. Times are left out: leases and timeouts begin anew. So are readers, speeds and
+/// contacts, as all of them report again.
 template <typename Archive, typename Self>
 void Coordinator::Parts(Archive& archive, Self& self) {
-  archive(self.membership_, self.servers_, self.initialization_, self.evaluations_, self.returns_,
-          self.stages_, self.has_changed_, self.stage_, self.stage_is_open_, self.holds_work_,
-          self.failure_, self.measured_, self.rounds_done_, self.drain_version_, self.stage_begin_,
-          self.batches_of_rounds_, self.end_reason_, self.ends_early_, self.stopped_for_,
-          self.orders_, self.grant_orders_, self.phase_orders_, self.stage_orders_);
+  archive(self.membership_, self.servers_, self.aggregators_, self.initialization_,
+          self.evaluations_, self.returns_, self.stages_, self.has_changed_, self.stage_,
+          self.stage_is_open_, self.holds_work_, self.failure_, self.measured_, self.rounds_done_,
+          self.drain_version_, self.stage_begin_, self.batches_of_rounds_, self.end_reason_,
+          self.ends_early_, self.stopped_for_, self.orders_, self.grant_orders_, self.phase_orders_,
+          self.stage_orders_);
 }
 
 std::string Coordinator::Save() const {
@@ -68,9 +69,11 @@ absl::Status Coordinator::Restore(std::string_view bytes, absl::Time now) {
   bool has_saves = false;
   reader(trained, has_model, has_ledger, has_saves);
   const size_t shards = addresses_.size();
-  if (!reader.ok() || servers_.servers().size() != shards || returns_.shards().size() != shards ||
-      stage_ >= stages_.size() || has_model > initialization_.model().has_value() ||
-      has_ledger > has_model || has_saves != saves_.has_value()) {
+  const size_t aggregators = aggregators_.groups() * shards;
+  if (!reader.ok() || servers_.servers().size() != shards || aggregators_.size() != aggregators ||
+      returns_.shards().size() != shards || stage_ >= stages_.size() ||
+      has_model > initialization_.model().has_value() || has_ledger > has_model ||
+      has_saves != saves_.has_value()) {
     return damaged;
   }
   if (has_model) orders_.model = MakeModelOrders();
@@ -83,6 +86,7 @@ absl::Status Coordinator::Restore(std::string_view bytes, absl::Time now) {
   if (phase_ >= Phase::kEvaluating) trained_until_ = now;
   membership_.BeginLeases(now);
   servers_.OnRestored(now);
+  aggregators_.OnRestored(now);
   return absl::OkStatus();
 }
 

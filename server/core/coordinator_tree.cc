@@ -29,6 +29,9 @@ absl::StatusOr<Aggregators::Arrival> Coordinator::OnAggregator(const AggregatorR
     NoteRefusal(report, arrival.status());
     return arrival.status();
   }
+  const bool is_new =
+      *arrival == Aggregators::Arrival::kFirst || *arrival == Aggregators::Arrival::kReplaced;
+  if (is_new) ++journal_changes_;
   if (*arrival == Aggregators::Arrival::kFirst) AddNote(false, "aggregator came", FieldsOf(report));
   if (*arrival == Aggregators::Arrival::kReplaced) {
     AddNote(true, "aggregator replaced", FieldsOf(report));

@@ -1,5 +1,5 @@
 // The part of ShardMachine that decides about pushes of aggregators, which combine those of several
-// workers. All of their parts count, or none.
+// workers. All of their parts count, or none. One that comes again gets its first answer.
 
 #include <algorithm>
 #include <string>
@@ -44,7 +44,26 @@ std::string ShardMachine::WhyNotCombined(const PushHeader& header) const {
   return "";
 }
 
+const PushReply* ShardMachine::FirstAnswerTo(const PushHeader& composite) const {
+  if (composite.life != state_.life || !FaultOfParts(composite).empty()) return nullptr;
+  const PushReply* first = nullptr;
+  for (const PushPart& part : composite.parts) {
+    if (RefuseByHeader(HeaderOf(composite, part)).has_value()) return nullptr;
+    const MemberRecord::Answer* answer = members().At(part.worker).FindAnswer(part.sequence);
+    if (answer == nullptr || answer->checksum != part.checksum) return nullptr;
+    if (first == nullptr) first = &answer->reply;
+    // Parts that came apart may have answers of their own, so each is to come by itself.
+    if (answer->reply != ReplyTo(*first, part)) return nullptr;
+  }
+  return first;
+}
+
 std::optional<PushReply> ShardMachine::RefuseComposite(const PushHeader& header) const {
+  if (FirstAnswerTo(header) != nullptr) return std::nullopt;
+  // Before it has weights, the shard would tell each worker to wait, too.
+  if (!has_plan() || !is_initialized()) {
+    return RefuseByHeader(HeaderOf(header, header.parts.front()));
+  }
   const std::string why = WhyNotCombined(header);
   if (why.empty()) return std::nullopt;
   return Refusal(PushOutcome::kNotCombined, why);
@@ -67,6 +86,8 @@ PushAdmission ShardMachine::OnCompositeHeader(const PushHeader& header) {
 ShardMachine::Decision ShardMachine::DecideComposite(const PushFacts& facts, ShardOutput& output) {
   // Check again: a part may have come another way while the payload came.
   if (auto refusal = RefuseComposite(facts.header)) return Refused(*std::move(refusal));
+  // The aggregator has not heard the answer, as the connection broke or the shard's process ended.
+  if (const PushReply* const first = FirstAnswerTo(facts.header)) return AnswerAgain(facts, *first);
   // One of the parts made it so. Its worker will be told when it sends the part by itself.
   if (auto refusal = RefuseByPayload(facts)) {
     return Refused(Refusal(PushOutcome::kNotCombined, refusal->message));

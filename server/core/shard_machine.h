@@ -357,19 +357,19 @@ class ShardMachine {
   PushAdmission OnCompositeHeader(const PushHeader& header);
   Decision DecideComposite(const PushFacts& facts, ShardOutput& output);
   std::optional<PushReply> RefuseComposite(const PushHeader& header) const;
-
   /// Returns why the parts cannot count as one push; empty if they can.
   std::string WhyNotCombined(const PushHeader& header) const;
+  /// Returns the first answer to a composite that comes again as it was; null if it does not.
+  const PushReply* FirstAnswerTo(const PushHeader& composite) const;
 
   /// Takes a push of one worker, or of several, into the open round.
   Decision JoinRound(const PushFacts& facts, ShardOutput& output);
   Decision GiveUpPull(const PushFacts& facts, ShardOutput& output);
-
-  /// Returns the version that answers an exchange whose push makes no update.
+  /// Return the version that answers an exchange without an update: to one worker, or to several.
   Version AnswerVersion(const PushHeader& header) const;
+  std::optional<Version> AnswerVersionOfAll(const PushHeader& header) const;
   void AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
                   ShardOutput& output);
-
   /// Notes in the call that answers a push whether this worker goes on with the answer.
   void ExpectMore(const PushHeader& push, uint32_t part, PendingCall& call);
 

@@ -96,7 +96,8 @@ ShardMachine::Decision ShardMachine::GiveUpPull(const PushFacts& facts, ShardOut
 }
 
 ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const PushReply& first) {
-  ++state_.outcomes[PushOutcome::kDuplicate];
+  ForEachPush(facts.header,
+              [this](const PushHeader&) { ++state_.outcomes[PushOutcome::kDuplicate]; });
   Decision decision = {.reply = first, .took_effect = false};
   decision.reply.outcome = PushOutcome::kDuplicate;
   decision.reply.first_outcome = first.outcome;
@@ -105,8 +106,8 @@ ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const P
   const bool is_applied = first.outcome == PushOutcome::kApplied;
   if (is_applied) {
     decision.answer_version = std::max(first.version, decided());
-  } else if (facts.header.pull) {
-    decision.answer_version = AnswerVersion(facts.header);
+  } else {
+    decision.answer_version = AnswerVersionOfAll(facts.header);
   }
   return decision;
 }
@@ -174,14 +175,8 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   // that its worker has to wait for. If this is the next version, it will contain the round.
   if (output.update.has_value()) {
     decision.answer_version = output.update->to;
-  } else if (header.pull) {
-    // A worker that need not wait is not kept waiting by another: the round may wait for its next
-    // push.
-    ForEachPush(header, [&](const PushHeader& push) {
-      if (!push.pull) return;
-      const Version own = AnswerVersion(push);
-      decision.answer_version = std::min(decision.answer_version.value_or(own), own);
-    });
+  } else {
+    decision.answer_version = AnswerVersionOfAll(header);
   }
   const bool is_applied = decision.answer_version == decision.reply.version;
   decision.reply.outcome = is_applied ? PushOutcome::kApplied : PushOutcome::kBuffered;
@@ -230,6 +225,18 @@ void ShardMachine::Contribute(const PushFacts& facts) {
 Version ShardMachine::AnswerVersion(const PushHeader& header) const {
   const WorkerId worker = header.identity.worker;
   return std::max(decided(), WaitsFor(worker, header.slot, /*after_push=*/true).version);
+}
+
+std::optional<Version> ShardMachine::AnswerVersionOfAll(const PushHeader& header) const {
+  std::optional<Version> version;
+  // A worker that need not wait is not kept waiting by another: the round may wait for its next
+  // push.
+  ForEachPush(header, [&](const PushHeader& push) {
+    if (!push.pull) return;
+    const Version own = AnswerVersion(push);
+    version = std::min(version.value_or(own), own);
+  });
+  return version;
 }
 
 void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decision& decision,

@@ -128,11 +128,13 @@ class Cluster:
         self.start_server(shard, address, settings)
         self.servers[shard] = self.servers.pop()
 
-    def start_aggregator(self, group, shard):
+    def start_aggregator(self, group, shard, listen=None):
+        name = f"aggregator-{group}.{shard}"
         self.aggregators[group, shard] = self._start(
-            f"aggregator-{group}.{shard}", self.build.program("server/ps_server"), "--config",
-            self.config, "--shard", str(shard), "--aggregate", str(group), "--listen", self.listen,
-            "--coordinator", self.coordinator, *overrides(self.settings))
+            name, self.build.program("server/ps_server"), "--config", self.config, "--shard",
+            str(shard), "--aggregate", str(group), "--listen", listen or self.listen, "--port-file",
+            str(self.directory / f"{name}.port"), "--coordinator", self.coordinator,
+            *overrides(self.settings))
 
     def start_worker(self, worker, arguments=None):
         """Starts a worker under this id, unless `arguments` say otherwise."""
@@ -145,6 +147,11 @@ class Cluster:
     def kill_aggregator(self, group, shard):
         self.aggregators[group, shard].send_signal(signal.SIGKILL)
         self.aggregators[group, shard].wait()
+
+    def restart_aggregator(self, group, shard):
+        """Starts an aggregator again that has ended, at its old address."""
+        port_file = self.directory / f"aggregator-{group}.{shard}.port"
+        self.start_aggregator(group, shard, port_file.read_text().strip())
 
     def kill_worker(self, worker):
         self.workers[worker].send_signal(signal.SIGKILL)

@@ -103,13 +103,10 @@ class TreeTest(unittest.TestCase):
                 return sum(int(aggregator["parts"]) for aggregator in status["aggregators"]
                            if aggregator["group"] == 1 and aggregator["shard"] == 0)
 
-            status = live.wait_for(lambda status: parts(status) > 0, "pushes to be combined")
-            address = next(aggregator["address"] for aggregator in status["aggregators"]
-                           if (aggregator["group"], aggregator["shard"]) == (1, 0))
+            live.wait_for(lambda status: parts(status) > 0, "pushes to be combined")
             live.kill_aggregator(1, 0)
             old = parts(live.status())
-            live.listen = address
-            live.start_aggregator(1, 0)
+            live.restart_aggregator(1, 0)
             live.wait_for(lambda status: parts(status) not in (0, old),
                           "pushes to be combined again")
             cluster.psctl("stop", "--coordinator", live.coordinator)

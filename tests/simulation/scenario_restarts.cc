@@ -55,11 +55,10 @@ void DrawRestarts(Scenario& scenario) {
   Chance chance(scenario.seed, kRestartStream);
   RunSpec& run = scenario.run;
   const std::vector<PolicyStage> stages = run.stages();
-  const bool can_save =
-      run.cluster.tree.fanout == 0 && std::ranges::none_of(stages, [](const PolicyStage& stage) {
-        const PolicyTraits traits = stage.consistency.traits();
-        return traits.in_place || traits.all_reduce;
-      });
+  const bool can_save = std::ranges::none_of(stages, [](const PolicyStage& stage) {
+    const PolicyTraits traits = stage.consistency.traits();
+    return traits.in_place || traits.all_reduce;
+  });
   if (!can_save || !chance.Happens(700)) return;
   run.durability.level = DurabilitySpec::Level::kCheckpoint;
   run.durability.directory = "/simulated";

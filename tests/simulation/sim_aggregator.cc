@@ -107,11 +107,12 @@ void SimAggregator::Advance() {
   const absl::Time now = world_.queue.now();
   PushGroup::Replies held;
   do {
+    // A push may have waited for an answer that nobody waits for any more.
+    held = pushes_.TakeHeld(now);
+    Deliver(held);
     while (std::optional<PushGroup::Outgoing> composite = pushes_.Take(now)) {
       SendUp(*std::move(composite));
     }
-    held = pushes_.TakeHeld(now);
-    Deliver(held);
   } while (!held.empty());
   const absl::Time look = pushes_.NextLook();
   if (look >= next_look_) return;
@@ -127,7 +128,7 @@ SimAggregator::Uplink& SimAggregator::FreeUplink() {
       std::ranges::find_if(uplinks_, [](const auto& uplink) { return !uplink->lane.is_busy(); });
   if (found != uplinks_.end()) return **found;
   RetryOptions retry;
-  retry.give_up_after = ShardUplinks::kGiveUpAfter;
+  retry.give_up_after = ShardUplinks::PatienceIn(world_.scenario.run);
   retry.now = [&queue = world_.queue] { return queue.now(); };
   const uint64_t seed = world_.scenario.run.seed + number_ + uplinks_.size();
   uplinks_.push_back(std::make_unique<Uplink>(
@@ -159,7 +160,10 @@ void SimAggregator::SendUp(PushGroup::Outgoing composite) {
 void SimAggregator::OnAnswer(Combiner::CompositeId composite, const Uplink& uplink,
                              const absl::StatusOr<ShardLane::Answer>& answer) {
   absl::StatusOr<UplinkAnswer> answered = absl::UnavailableError("no shard");
-  if (answer.ok()) answered = UplinkAnswer{*answer->push, answer->weights};
+  // Only the last answer of an exchange counts.
+  if (answer.ok()) {
+    answered = UplinkAnswer{answer->repeated.value_or(*answer->push), answer->weights};
+  }
   Deliver(pushes_.OnAnswer(composite, std::move(answered), uplink.weights, world_.queue.now()));
   Advance();
 }

@@ -8,6 +8,9 @@ POLICIES = ("hardsync", "backup", "softsync", "async", "ssp")
 LEVELS = ("synced", "checkpoint")
 SHORT_LEASE = {"cluster.lease": "1s"}
 KEPT_PLACES = {**SHORT_LEASE, "cluster.on_worker_loss": "wait"}
+# The three workers of a trial are two groups, before two servers.
+TREE = {"cluster.tree.fanout": 2}
+AGGREGATORS = tuple((group, shard) for group in (0, 1) for shard in SHARDS)
 STOP_S = (1.5, 4)
 # systemd and Kubernetes wait longer before they kill.
 DRAIN_S = 20
@@ -20,23 +23,25 @@ def some_shards(trial):
 
 def kill_servers(trial):
     trial.killed_servers = True
-    with trial.cluster() as live:
+    with trial.cluster(aggregators=trial.scenario.aggregators) as live:
         for _ in trial.moments(live):
             shards = some_shards(trial)
             for shard in shards:
                 live.kill_server(shard)
             for shard in shards:
                 live.restart_server(shard)
-                trial.report.faults += 1
+                trial.note_fault("servers killed")
         trial.judge(live)
 
 
 def replace_worker(trial, live):
     worker = trial.chance.choice(list(live.workers))
+    if trial.scenario.policy == "backup":
+        trial.note_split_pushes(live.status())
     live.kill_worker(worker)
     live.start_worker(worker)
     trial.deaths += 1
-    trial.report.faults += 1
+    trial.note_fault("workers killed")
 
 
 def kill_workers(trial):
@@ -56,7 +61,24 @@ def kill_anyone(trial):
             shard = trial.chance.choice(SHARDS)
             live.kill_server(shard)
             live.restart_server(shard)
-            trial.report.faults += 1
+            trial.note_fault("servers killed")
+        trial.judge(live)
+
+
+def kill_servers_and_aggregators(trial):
+    trial.killed_servers = True
+    with trial.cluster(aggregators=trial.scenario.aggregators) as live:
+        for _ in trial.moments(live):
+            if trial.chance.random() < 0.5:
+                aggregator = trial.chance.choice(AGGREGATORS)
+                live.kill_aggregator(*aggregator)
+                live.restart_aggregator(*aggregator)
+                trial.note_fault("aggregators killed")
+            else:
+                shard = trial.chance.choice(SHARDS)
+                live.kill_server(shard)
+                live.restart_server(shard)
+                trial.note_fault("servers killed")
         trial.judge(live)
 
 
@@ -65,7 +87,7 @@ def kill_server_without_state(trial):
     trial.faults = 1
     with trial.cluster() as live:
         for _ in trial.moments(live):
-            trial.report.faults += 1
+            trial.note_fault("servers killed")
         live.kill_server(1)
         live.restart_server(1)
         try:
@@ -79,11 +101,11 @@ def kill_server_without_state(trial):
             raise Broken("the run has gone on without the weights of shard 1")
 
 
-def stop(trial, process):
+def stop(trial, process, kind):
     process.send_signal(signal.SIGSTOP)
     pause(trial.chance.uniform(*STOP_S))
     process.send_signal(signal.SIGCONT)
-    trial.report.faults += 1
+    trial.note_fault(kind)
 
 
 def stop_workers(trial):
@@ -91,7 +113,7 @@ def stop_workers(trial):
     with trial.cluster() as live:
         for _ in trial.moments(live):
             worker = trial.chance.choice(list(live.workers))
-            stop(trial, live.workers[worker])
+            stop(trial, live.workers[worker], "workers stopped")
             live.workers[worker].wait(timeout=cluster.DEADLINE_S)
             trial.revive_workers(live)
         trial.judge(live)
@@ -102,7 +124,7 @@ def stop_servers(trial):
     with trial.cluster() as live:
         for _ in trial.moments(live):
             for shard in some_shards(trial)[:1]:
-                stop(trial, live.servers[shard])
+                stop(trial, live.servers[shard], "servers stopped")
             trial.revive_workers(live)
         trial.judge(live)
 
@@ -116,7 +138,7 @@ def drain_servers(trial):
             if code != 128 + signal.SIGTERM:
                 raise Broken(f"server {shard} ended with {code}\n{live.log_texts()}")
             live.restart_server(shard)
-            trial.report.faults += 1
+            trial.note_fault("servers drained")
         trial.judge(live)
 
 
@@ -124,6 +146,13 @@ def scenarios():
     for level in LEVELS:
         for policy in POLICIES:
             yield Scenario(f"kills-{level}-{policy}", level, policy, kill_servers)
+    for level in LEVELS:
+        for policy in ("softsync", "async"):
+            yield Scenario(f"kills-tree-{level}-{policy}", level, policy,
+                           kill_servers_and_aggregators, TREE, AGGREGATORS)
+        # With the same aggregators all the time, the bits have to be the same.
+        yield Scenario(f"kills-tree-{level}-hardsync", level, "hardsync", kill_servers, TREE,
+                       AGGREGATORS)
     for level in (*LEVELS, "memory"):
         for policy in POLICIES:
             yield Scenario(f"workers-{level}-{policy}", level, policy, kill_workers, SHORT_LEASE)
@@ -133,9 +162,9 @@ def scenarios():
     yield Scenario("anyone-synced-async", "synced", "async", kill_anyone, SHORT_LEASE)
     for level in ("synced", "memory"):
         yield Scenario(f"stops-workers-{level}", level, "softsync", stop_workers, SHORT_LEASE,
-                       BATCHES_PER_PAUSE)
+                       batches_per_fault=BATCHES_PER_PAUSE)
         yield Scenario(f"stops-servers-{level}", level, "softsync", stop_servers, SHORT_LEASE,
-                       BATCHES_PER_PAUSE)
+                       batches_per_fault=BATCHES_PER_PAUSE)
     for policy in POLICIES:
         yield Scenario(f"drains-synced-{policy}", "synced", policy, drain_servers,
                        batches_per_fault=BATCHES_PER_PAUSE)

@@ -32,6 +32,7 @@ class Scenario:
     policy: str
     run: Callable               # Called with the trial.
     settings: dict = dataclasses.field(default_factory=dict)
+    aggregators: tuple = ()     # Each as (group, shard).
     batches_per_fault: int = BATCHES_PER_FAULT
     # Returns why the scenario cannot take place on this machine; None if it can.
     missing: Callable = lambda: None
@@ -142,7 +143,8 @@ class Trial:
         keeps_places = self.scenario.settings.get("cluster.on_worker_loss") == "wait"
         if self.scenario.policy != "hardsync" or (self.deaths and not keeps_places):
             return
-        if status["weights_sha256"] != undisturbed_weights(self.settings()):
+        undisturbed = undisturbed_weights(self.settings(), self.scenario.aggregators)
+        if status["weights_sha256"] != undisturbed:
             raise Broken("the weights differ from those of a run without faults")
         self.report.remarks.append("weights equal")
 
@@ -150,12 +152,13 @@ class Trial:
 _WEIGHTS = {}
 
 
-def undisturbed_weights(settings):
+def undisturbed_weights(settings, aggregators):
     """Returns the SHA-256 of the weights that the run ends with if nothing disturbs it."""
     settings = {**settings, "durability.level": "memory"}
     key = repr(sorted(settings.items()))
     if key not in _WEIGHTS:
-        with scratch() as directory, DurableCluster(directory, settings) as live:
+        with scratch() as directory, \
+                DurableCluster(directory, settings, aggregators=aggregators) as live:
             _WEIGHTS[key] = live.finish()["weights_sha256"]
     return _WEIGHTS[key]
 

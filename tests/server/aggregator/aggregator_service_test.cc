@@ -11,6 +11,7 @@
 
 #include "proto/coordinator.pb.h"
 #include "proto/shard.grpc.pb.h"
+#include "server/aggregator/shard_uplinks.h"
 #include "server/listen/unknown_methods.h"
 #include "tests/server/aggregator/aggregator_fixture.h"
 #include "tests/support/loopback.h"
@@ -22,6 +23,17 @@ std::string Bytes(const std::vector<float>& values) {
   std::string bytes(values.size() * sizeof(float), '\0');
   std::memcpy(bytes.data(), values.data(), bytes.size());
   return bytes;
+}
+
+TEST(ShardUplinksTest, TryAsLongAsAWorkerOnlyWhereTheBitsDependOnIt) {
+  RunSpec run;
+  run.cluster.lease = absl::Seconds(5);
+  run.consistency.policy = PolicyKind::kHardsync;
+  EXPECT_EQ(ShardUplinks::PatienceIn(run), ShardUplinks::kGiveUpAfter);
+  run.durability.level = DurabilitySpec::Level::kSynced;
+  EXPECT_EQ(ShardUplinks::PatienceIn(run), absl::Seconds(30));
+  run.consistency.policy = PolicyKind::kSoftsync;
+  EXPECT_EQ(ShardUplinks::PatienceIn(run), ShardUplinks::kGiveUpAfter);
 }
 
 /// An aggregator for two workers, served over gRPC.

@@ -91,6 +91,39 @@ TEST_F(AggregatorTest, WhatTheShardDoesNotCountIsSentBack) {
   EXPECT_EQ(status.composites(), 0u);
 }
 
+TEST_F(AggregatorTest, SendsPushesOfAnEarlierLifeOfTheShardBack) {
+  Start(1);
+  orders_.number += 1;
+  orders_.returns = {ShardReturn{.life = Life{2}}};
+  aggregator_->OnOrders(orders_);
+  PushHeader earlier = Header(0);
+  earlier.life = Life{1};
+  const BegunPush begun = aggregator_->BeginPush(earlier);
+  ASSERT_TRUE(begun.refusal.has_value());
+  EXPECT_EQ(begun.refusal->outcome, PushOutcome::kNotCombined);
+
+  shard_.ReplyBy([](const PushHeader& composite) { return Applied(composite, 1); });
+  PushHeader now = Header(0);
+  now.life = Life{2};
+  RecordingCall call;
+  Push(now, 2, call);
+  EXPECT_EQ(call.Await().push->outcome, PushOutcome::kApplied);
+}
+
+TEST_F(AggregatorTest, LearnsOfANewLifeFromTheShard) {
+  Start(1);
+  shard_.ReplyBy([](const PushHeader&) {
+    UplinkAnswer answer = {.push = NotCombined("its life is over"), .weights = {}};
+    answer.push.life = Life{1};
+    return answer;
+  });
+  RecordingCall call;
+  Push(Header(0), 2, call);
+  EXPECT_EQ(call.Await().push->outcome, PushOutcome::kNotCombined);
+
+  EXPECT_TRUE(aggregator_->BeginPush(Header(0)).refusal.has_value());
+}
+
 TEST_F(AggregatorTest, EndsItsWorkersCallsIfItDoesNotReachTheShard) {
   Start(2);
   shard_.ReplyBy([](const PushHeader&) { return absl::UnavailableError("the shard is away"); });

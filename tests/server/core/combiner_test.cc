@@ -13,75 +13,7 @@
 namespace slipstream {
 namespace {
 
-using PartId = Combiner::PartId;
-using CompositeId = Combiner::CompositeId;
-
 constexpr absl::Duration kPatience = Combiner::kPatience;
-constexpr uint32_t kFirst = 4;
-constexpr uint32_t kWorkers = 3;
-
-/// Names the worker's pushes 100 · worker + sequence.
-PartId Part(uint32_t worker, uint64_t sequence) { return PartId{100 * worker + sequence}; }
-
-Member Founding(uint32_t worker) { return {WorkerId{worker}, Incarnation{worker}, true}; }
-
-/// A group of workers 4, 5 and 6. Their first incarnations have the same numbers.
-class CombinerTest : public testing::Test {
- protected:
-  void Begin() { combiner_.OnView(ViewOf(1, {Founding(4), Founding(5), Founding(6)})); }
-
-  void Push(uint32_t worker, uint64_t sequence, uint64_t base = 0) {
-    Push(HeaderWith(worker, sequence, base));
-  }
-  void Push(const PushHeader& header) {
-    combiner_.OnPush(Part(Value(header.identity.worker), Value(header.sequence)), header, now_);
-  }
-
-  /// Takes all composites there are, and returns their parts: "401 501 | 601".
-  std::string Take() {
-    std::string text;
-    while (const std::optional<Combiner::Composite> composite = combiner_.TakeComposite(now_)) {
-      if (!text.empty()) text += " | ";
-      for (const PartId part : composite->parts) {
-        if (part != composite->parts.front()) text += " ";
-        text += std::to_string(static_cast<uint64_t>(part));
-      }
-      taken_.push_back(*composite);
-    }
-    return text;
-  }
-
-  /// Answers the composite that was taken as number `taken`, from 0 on. Returns the numbers of
-  /// those that are handed on.
-  std::vector<size_t> Answer(size_t taken, std::vector<bool> goes_on) {
-    const Combiner::Verdict verdict = {.is_counted = true, .goes_on = std::move(goes_on)};
-    return Numbers(combiner_.OnAnswer(taken_[taken].id, verdict, now_));
-  }
-  std::vector<size_t> SendBack(size_t taken) {
-    return Numbers(combiner_.OnAnswer(taken_[taken].id, {}, now_));
-  }
-  std::vector<size_t> Numbers(const std::vector<CompositeId>& composites) const {
-    std::vector<size_t> numbers;
-    for (const CompositeId id : composites) {
-      const auto found = std::ranges::find(taken_, id, &Combiner::Composite::id);
-      numbers.push_back(static_cast<size_t>(found - taken_.begin()));
-    }
-    return numbers;
-  }
-
-  std::vector<uint32_t> WaitingFor() const {
-    std::vector<uint32_t> ids;
-    for (const WorkerId worker : combiner_.WaitingFor()) ids.push_back(Value(worker));
-    return ids;
-  }
-
-  Combiner combiner_{{.first = WorkerId{kFirst}, .workers = kWorkers, .policy = {}}};
-  absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
-  std::vector<Combiner::Composite> taken_;
-};
-
-using Ids = std::vector<uint32_t>;
-using Places = std::vector<size_t>;
 
 TEST_F(CombinerTest, KnowsItsGroup) {
   EXPECT_FALSE(combiner_.IsOfGroup(WorkerId{3}));
@@ -279,10 +211,7 @@ TEST_F(CombinerTest, WorkersThatCameApartComeTogetherAgain) {
 }
 
 TEST_F(CombinerTest, WaitsForNoAnswerThatMayWaitForWhatItHas) {
-  PolicyTraits in_step;
-  in_step.one_per_member = true;
-  in_step.waits_for_members = true;
-  combiner_.SetPolicy(in_step);
+  combiner_.SetPolicy(OnePerMember());
   Push(4, 1);
   ASSERT_EQ(Take(), "401");
 
@@ -329,6 +258,17 @@ TEST_F(CombinerTest, AnswersAtOnceWhatCouldNotBeCombined) {
 
   EXPECT_EQ(SendBack(0), (Places{0}));
   EXPECT_EQ(Answer(1, {true, true}), (Places{1}));
+}
+
+TEST_F(CombinerTest, AnswersAtOnceWhatHadCountedBefore) {
+  Begin();
+  Push(4, 1, 8);
+  Push(5, 1, 7);
+  Push(6, 1, 8);
+  ASSERT_EQ(Take(), "501 | 401 601");
+
+  const Combiner::Verdict again = {.is_counted = true, .is_repeated = true, .goes_on = {true}};
+  EXPECT_EQ(Numbers(combiner_.OnAnswer(taken_[0].id, again, now_)), (Places{0}));
 }
 
 TEST_F(CombinerTest, HandsAHeldAnswerOnWithTheLastOneThoughThatWasNotCombined) {

@@ -21,17 +21,18 @@ class CoordinatorAggregatorsTest : public CoordinatorTest {
  protected:
   CoordinatorAggregatorsTest() { spec_.cluster.tree.fanout = 2; }
 
-  absl::Status Report(uint32_t shard, uint64_t instance = 1) {
-    return ReportSeen(shard, coordinator().orders().number, instance);
+  absl::Status Report(uint32_t shard, uint64_t instance = 1, const std::string& host = "rack") {
+    return ReportSeen(shard, coordinator().orders().number, instance, host);
   }
 
-  absl::Status ReportSeen(uint32_t shard, uint64_t orders_seen, uint64_t instance = 1) {
+  absl::Status ReportSeen(uint32_t shard, uint64_t orders_seen, uint64_t instance = 1,
+                          const std::string& host = "rack") {
     return coordinator()
         .OnAggregator({.group = 0,
                        .shard = ShardId{shard},
                        .instance = instance,
                        .number = ++number_,
-                       .address = "rack:" + std::to_string(shard),
+                       .address = host + ":" + std::to_string(shard),
                        .orders_seen = orders_seen},
                       now_)
         .status();
@@ -158,10 +159,32 @@ TEST_F(CoordinatorAggregatorsTest, ServersExitOnceThoseThatAreHeardKnowOfTheEnd)
 
 TEST_F(CoordinatorAggregatorsTest, AnotherProcessTakesThePlaceOfOneThatIsSilent) {
   TrainInATree();
+  EXPECT_TRUE(absl::IsUnavailable(Report(0, /*instance=*/2, "tower")));
+  now_ += spec_.cluster.lease;
+  EXPECT_TRUE(absl::IsUnavailable(Report(0, /*instance=*/2, "tower")));
+  now_ += absl::Milliseconds(1);
+  EXPECT_TRUE(Report(0, /*instance=*/2, "tower").ok());
+  EXPECT_EQ(CountNotes("aggregator replaced"), 1);
+}
+
+TEST_F(CoordinatorAggregatorsTest, AnotherProcessAtTheSameAddressTakesItsPlaceAfterAMoment) {
+  TrainInATree();
+  now_ += Servers::kSilenceAtItsAddress;
   EXPECT_TRUE(absl::IsUnavailable(Report(0, /*instance=*/2)));
-  now_ += absl::Seconds(6);
+  now_ += absl::Milliseconds(1);
   EXPECT_TRUE(Report(0, /*instance=*/2).ok());
   EXPECT_EQ(CountNotes("aggregator replaced"), 1);
+}
+
+TEST_F(CoordinatorAggregatorsTest, ARestoredCoordinatorKnowsThemThoughTheyAreGone) {
+  TrainInATree();
+  const std::string bytes = coordinator().Save();
+  Use(spec_);
+  ASSERT_TRUE(coordinator().Restore(bytes, now_).ok());
+
+  EXPECT_THAT(coordinator().aggregators().AddressesFor(ada_.worker),
+              ElementsAre("rack:0", "rack:1"));
+  EXPECT_TRUE(coordinator().OnRegister({.host = "host"}, now_).ok());
 }
 
 TEST_F(CoordinatorAggregatorsTest, OrdersOfAnotherRunAreRefused) {

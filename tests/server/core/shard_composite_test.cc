@@ -82,10 +82,41 @@ TEST_F(CompositeTest, CountsNoPartIfOneHasComeByItself) {
   EXPECT_EQ(Reply(PushOf(0, 1, 0)).outcome, PushOutcome::kApplied);
 }
 
-TEST_F(CompositeTest, CountsNoPartIfTheWholeComesAgain) {
+TEST_F(CompositeTest, TellsTheWholeThatComesAgain) {
   const Facts composite = CompositeOf({PushOf(0, 1, 0), PushOf(2, 1, 0)});
-  Reply(composite);
+  const PushReply first = Reply(composite);
+  driver_.PublishAll();
+
+  const PushReply again = Reply(composite);
+
+  EXPECT_EQ(again.outcome, PushOutcome::kDuplicate);
+  EXPECT_EQ(again.first_outcome, PushOutcome::kApplied);
+  EXPECT_EQ(again.version, first.version);
+  EXPECT_EQ(decided(), 1u);
+  EXPECT_EQ(driver_.core().lag().gradients(), 2u);
+  EXPECT_EQ(driver_.core().outcomes().at(PushOutcome::kDuplicate), 2u);
+}
+
+TEST_F(CompositeTest, TellsNoWholeOfPartsThatHadOtherAnswers) {
+  const Facts composite = CompositeOf({PushOf(0, 1, 0), PushOf(2, 1, 0)});
+  Reply(PushOf(0, 1, 0));
+  Reply(PushOf(2, 1, 0));
   ExpectNotCombined(composite, "worker 0");
+}
+
+TEST_F(CompositeTest, TellsNoWholeOfWhichAPartHadOtherValues) {
+  Reply(CompositeOf({PushOf(0, 1, 0), PushOf(2, 1, 0)}));
+  Facts other = CompositeOf({PushOf(0, 1, 0), PushOf(2, 1, 0)});
+  other.header.parts[1].checksum += 1;
+  ExpectNotCombined(other, "worker 0");
+}
+
+TEST_F(CompositeTest, HasToWaitWhileTheShardHasNoWeights) {
+  ShardMachineDriver returning(TestOptions({Policy::kAsync}));
+  const Facts composite = CompositeOf({PushOf(0, 1, 0), PushOf(2, 1, 0)});
+  const PushAdmission admission = returning.core().OnPushHeader(composite.header);
+  ASSERT_TRUE(admission.refusal.has_value());
+  EXPECT_EQ(admission.refusal->outcome, PushOutcome::kRetryLater);
 }
 
 TEST_F(CompositeTest, CountsNoPartIfOneComesByItselfWhileThePayloadIsOnItsWay) {
@@ -249,6 +280,25 @@ TEST_F(HardsyncCompositeTest, TellsEachWorkerItsNextMiniBatch) {
 
   const std::vector<PartAnswer>& parts = driver_.released().at(call).parts;
 
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].work->batches.first, 4u);
+  EXPECT_EQ(parts[1].work->batches.first, 6u);
+}
+
+TEST_F(HardsyncCompositeTest, GoesOnWithItsRoundWhenItComesAgain) {
+  for (uint32_t worker = 0; worker < 4; ++worker) driver_.Pull(TrainingPullOf(worker));
+  const Facts composite = CompositeOf({ExchangeOf(0, 1, 0), ExchangeOf(2, 1, 0)}, kWeighsExamples);
+  driver_.Push(composite);
+  const PushDecision again = driver_.Push(composite);
+  const CallId call = std::get<Park>(*again.answer).call;
+  driver_.Push(PushOf(1, 1, 0));
+  driver_.Push(PushOf(3, 1, 0));
+  driver_.PublishAll();
+
+  const std::vector<PartAnswer>& parts = driver_.released().at(call).parts;
+
+  EXPECT_EQ(again.reply.first_outcome, PushOutcome::kApplied);
+  EXPECT_EQ(decided(), 1u);
   ASSERT_EQ(parts.size(), 2u);
   EXPECT_EQ(parts[0].work->batches.first, 4u);
   EXPECT_EQ(parts[1].work->batches.first, 6u);
