@@ -153,7 +153,8 @@ def run_faults(*options):
         path = pathlib.Path(directory) / "results.json"
         command = ["tests/faults/run.sh", *options]
         code = run([*command, "--results", str(path)])
-        scenarios = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+        scenarios = (json.loads(path.read_text(encoding="utf-8"))["scenarios"] if path.exists()
+                     else [])
     results.passed = sum(one["outcome"] == "passed" for one in scenarios)
     results.skipped = sum(one["outcome"] == "skipped" for one in scenarios)
     results.failures = [(one["repeat"], one["name"]) for one in scenarios

@@ -56,7 +56,8 @@ class DurableCluster(cluster.Cluster):
                     "log.push_log": directory, **settings}
         if settings["durability.level"] == "memory":
             settings = {key: value for key, value in settings.items() if key not in DURABILITY}
-        self.batches = int(settings["data.train_examples"]) // BATCH_EXAMPLES
+        self.batches = (int(settings["data.train_examples"]) // BATCH_EXAMPLES
+                        * settings.get("training.epochs", 1))
         self.directories = directories or {}
         self.seen = {}           # The newest version that was seen, by shard.
         self.processes_ended = 0
@@ -118,15 +119,30 @@ class DurableCluster(cluster.Cluster):
                       and int(status["batches_done"]) >= after,
                       f"a checkpoint of shard {shard} and {after} mini-batches")
 
-    def finish(self):
+    def finish(self, timeout=cluster.DEADLINE_S):
         """Waits for the end of the run, and expects that all work is done and all workers have
         ended well. Returns the status."""
-        status = self.wait_finished()
+        status = self.wait_finished(timeout)
         codes = [worker.wait(timeout=cluster.DEADLINE_S) for worker in self.workers.values()]
         if codes != [0] * len(codes) or int(status["batches_done"]) != self.batches:
             raise AssertionError(f"the workers ended with {codes}, and {status['batches_done']} of "
                                  f"{self.batches} mini-batches are done\n{self.log_texts()}")
         return status
+
+    def push_rows(self, shard):
+        """Returns the lines of the shard's pushes, in the order of its decisions, from the push
+        logs of all its processes. A push that two processes have decided about has the line of the
+        later one: the earlier one was killed before its decision was on the disk. Lines that a
+        process had not written when it was killed are missing."""
+        rows = {}
+        processes = sorted(self.directory.glob(f"push-log-{shard}.*.csv"),
+                           key=lambda path: int(path.suffixes[-2][1:]))
+        for path in (*processes, self.directory / f"push-log-{shard}.csv"):
+            for row in whole_rows(path):
+                key = row["worker"], row["incarnation"], row["sequence"]
+                rows.pop(key, None)  # The later line has the later place.
+                rows[key] = row
+        return list(rows.values())
 
     def pushes_by_batch(self, shard):
         """Returns the pushes of each mini-batch that the shard has counted, as a dictionary of sets

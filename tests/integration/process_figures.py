@@ -22,8 +22,19 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def figures_of(pid):
+    """Returns threads, file descriptors and resident memory of a process; empty once it is gone."""
+    figures = status(pid)
+    try:
+        descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return {"threads": int(figures["Threads"]), "descriptors": descriptors,
+            "rss_kib": int(figures["VmRSS"])} if "VmRSS" in figures else {}
+
+
 class Sampler:
-    """Samples threads and resident memory of processes until the block ends.
+    """Samples the figures of processes until the block ends.
 
     `progress()` returns the value against which samples are plotted, such as the version of a
     shard.
@@ -49,10 +60,9 @@ class Sampler:
             begin = time.monotonic()
             progress = self._progress()
             for pid, samples in self.samples.items():
-                figures = status(pid)
-                if progress is not None and "VmRSS" in figures:
-                    samples.append({"progress": progress, "threads": int(figures["Threads"]),
-                                    "rss_kib": int(figures["VmRSS"])})
+                figures = figures_of(pid)
+                if progress is not None and figures:
+                    samples.append({"progress": progress, **figures})
             self._stop.wait(max(0.0, begin + self._interval_s - time.monotonic()))
 
 

@@ -32,10 +32,9 @@ def read_rows(path):
         yield from csv.DictReader(lines)
 
 
-def read_gradients(path):
-    """Yields the pushes that joined an update, as (worker, base, version, row), in the order of
-    decisions."""
-    for row in read_rows(path):
+def gradients_of(rows):
+    """Yields the pushes that joined an update, as (worker, base, version, row)."""
+    for row in rows:
         if row["outcome"] in ("APPLIED", "BUFFERED") and int(row["examples"]) > 0:
             yield int(row["worker"]), int(row["base"]), int(row["version"]), row
 
@@ -58,20 +57,23 @@ def histogram(sigmas):
 
 
 class Recomputed:
-    def __init__(self, path):
+    """The figures of one shard. `where` names its log, and `rows` are the log's lines, in the order
+    of decisions."""
+
+    def __init__(self, where, rows):
         self.differences = []
         self.sigmas = []
         self.by_worker = collections.defaultdict(list)
         self.clocks = collections.OrderedDict()
         sequences = collections.defaultdict(int)
-        for worker, base, version, row in read_gradients(path):
+        for worker, base, version, row in gradients_of(rows):
             # The push is part of the update version − 1 → version.
             sigma = (version - 1) - base
             if sigma != int(row["staleness"]):
-                self.differences.append(f"{path}: {row}: staleness is {sigma}")
+                self.differences.append(f"{where}: {row}: staleness is {sigma}")
             key = (worker, int(row["incarnation"]))
             if int(row["sequence"]) <= sequences[key]:
-                self.differences.append(f"{path}: {row}: counted twice or out of order")
+                self.differences.append(f"{where}: {row}: counted twice or out of order")
             sequences[key] = int(row["sequence"])
             self.sigmas.append(sigma)
             self.by_worker[worker].append(sigma)
@@ -128,12 +130,29 @@ def compare(log_paths, status):
     differences = []
     all_sigmas = []
     for shard, path in zip(status["shards"], log_paths):
-        computed = Recomputed(path)
+        computed = Recomputed(path, read_rows(path))
         differences += computed.differences
         all_sigmas += computed.sigmas
         compare_shard(differences, f"shard {shard['shard']}", shard, computed)
     compare_staleness(differences, "run", status["staleness"], all_sigmas)
     return differences
+
+
+def compare_with_part(shard, rows):
+    """Compares one shard of a status with its log, which may lack lines because a server was
+    killed. Returns the differences, and the number of gradients that have no line."""
+    where = f"shard {shard['shard']}"
+    computed = Recomputed(where, rows)
+    differences = computed.differences
+    missing = int(shard["staleness"]["count"]) - len(computed.sigmas)
+    if missing == 0:
+        compare_shard(differences, where, shard, computed)
+        return differences, 0
+    counts = histogram(computed.sigmas)
+    said = [int(count) for count in shard["staleness"]["histogram"]]
+    if len(counts) > len(said) or any(count > most for count, most in zip(counts, said)):
+        differences.append(f"{where}: histogram: status says {said}, the log alone gives {counts}")
+    return differences, missing
 
 
 def expect_each_batch_once(test, directory, status, batches):
@@ -149,7 +168,8 @@ def expect_each_batch_once(test, directory, status, batches):
 
 def describe(log_paths):
     """Returns the figures of all shards together, in one line."""
-    sigmas = sorted(sigma for path in log_paths for sigma in Recomputed(path).sigmas)
+    sigmas = sorted(sigma for path in log_paths
+                    for sigma in Recomputed(path, read_rows(path)).sigmas)
     counts = histogram(sigmas)
     return (f"{len(sigmas)} gradients over {len(log_paths)} shards: mean staleness "
             f"{sum(sigmas) / max(1, len(sigmas)):.3f}, p50 {percentile(counts, 0.50)}, "

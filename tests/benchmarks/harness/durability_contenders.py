@@ -6,6 +6,7 @@ import shutil
 import statistics
 import time
 
+import checkpoint_stall
 import cluster
 from contender import Contender, Setting, Turn, name_in
 from programs import OWN_BUILD, wait_until
@@ -110,6 +111,23 @@ class DurableTraining(SlipstreamTraining):
             first = counted()[0]
         shutil.rmtree(directory)
         return first - killed
+
+
+    def stalls(self, intervals):
+        """Returns what saves cost, as checkpoint_stall.stall_of does, by interval in seconds."""
+        directory = self.directory / "stall"
+        directory.mkdir()
+        # All saves are ordered by hand.
+        settings = {"cluster.servers": "localhost:7070", "log.push_log": directory,
+                    "durability.directory": directory / "checkpoints",
+                    "durability.interval": "24h", "durability.keep": 2}
+        with cluster.Cluster(self.directory / "run.yaml", settings, directory,
+                             self.setting.workers, build=self.build) as live:
+            spans = checkpoint_stall.measure(live, intervals)
+        times = [moment for moment, _ in read_pushes(directory / "push-log-0.csv")]
+        shutil.rmtree(directory)
+        return {interval_s: checkpoint_stall.stall_of(times, each)
+                for interval_s, each in spans.items()}
 
 
 class Disk(Contender):

@@ -20,6 +20,9 @@ SECONDS_TIMES = 25
 QUICK_SECONDS_TIMES = 4
 ROUNDS_MAX = 5
 RETURNS = 3
+# Pairs of spans with a save and without, by seconds between two checkpoints.
+STALL_PAIRS = {1: 20, 10: 10}
+QUICK_STALL_PAIRS = {1: 10, 10: 3}
 
 
 def contenders(builds):
@@ -28,23 +31,27 @@ def contenders(builds):
     return levels if len(builds) > 1 else [*levels, Disk]
 
 
-def times_of_return(suite, contender):
+def attempt(suite, contender, what, work, otherwise):
+    """Returns the result of `work`; `otherwise` if it fails, or if the level saves nothing."""
     if contender.level == "memory":
-        return []  # The run ends with its server.
+        return otherwise
+    say(f"  {contender.name}: {what}")
     try:
-        return [contender.time_return(number) for number in range(RETURNS)]
+        return work()
     except (AssertionError, ContenderFailed) as failure:
         suite.failed.append(f"{contender.name}: {failure}")
-        return []
+        return otherwise
 
 
 def durable_figures(suite, contender):
     """Returns what only runs of Slipstream have."""
     if not isinstance(contender, DurableTraining):
-        return {"longest_gap_ms": None, "disk_bytes": None, "return_seconds": None}
-    say(f"  {contender.name}: time of return")
-    returns = times_of_return(suite, contender)
-    return {"longest_gap_ms": round(1e3 * statistics.median(contender.gaps), 2),
+        return {"longest_gap_ms": None, "disk_bytes": None, "return_seconds": None, "stalls": {}}
+    returns = attempt(suite, contender, "time of return", lambda: [
+        contender.time_return(number) for number in range(RETURNS)], [])
+    pairs = QUICK_STALL_PAIRS if suite.options.quick else STALL_PAIRS
+    stalls = attempt(suite, contender, "stall by checkpoints", lambda: contender.stalls(pairs), {})
+    return {"stalls": stalls, "longest_gap_ms": round(1e3 * statistics.median(contender.gaps), 2),
             "disk_bytes": max(contender.disk_bytes),
             "return_seconds": round(statistics.median(returns), 3) if returns else None}
 
@@ -97,6 +104,32 @@ def size_text(count):
     return "-" if count is None else f"{count / (1 << 20):.1f}"
 
 
+def share_text(share):
+    return f"{100 * share:.1f} %"
+
+
+def print_stalls(rows):
+    stalls = [(row, interval_s, stall) for row in rows
+              for interval_s, stall in row["stalls"].items()]
+    if not stalls:
+        return
+    print("\nStall by checkpoints: spans of one run, each as long as an interval, with a save and "
+          "without in turn: the share of the updates that the save costs, the median of the pairs "
+          "and its quartiles; the share of the time in pauses, of which each is longer than three "
+          "median gaps between updates, and the longest gap, both with and without a save")
+    print(aligned([["net", "level", "interval", "pairs", "updates/s", "lost", "quartiles", "pauses",
+                    "without", "gap ms", "without"],
+                   *([row["net"], row["contender"], f"{interval_s} s", str(stall["pairs"]),
+                      number_text(stall["updates_per_second_without"], 1),
+                      share_text(stall["lost_share"]),
+                      f"{share_text(stall['lost_share_low'])} to "
+                      f"{share_text(stall['lost_share_high'])}",
+                      share_text(stall["pause_share"]), share_text(stall["pause_share_without"]),
+                      number_text(stall["longest_gap_ms"], 1),
+                      number_text(stall["longest_gap_ms_without"], 1)]
+                     for row, interval_s, stall in stalls)]))
+
+
 def print_table(rows):
     if not rows:
         return
@@ -111,3 +144,4 @@ def print_table(rows):
                       number_text(row["ratio_to_memory"]), number_text(row["ratio_to_disk"]),
                       number_text(row["longest_gap_ms"], 1), size_text(row["disk_bytes"]),
                       number_text(row["return_seconds"])] for row in rows)]))
+    print_stalls(rows)

@@ -62,7 +62,7 @@ def parse_arguments(arguments):
         prog="tests/benchmarks/run.sh", description="Measures Slipstream beside its peers.",
         epilog=EXAMPLES, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true",
-                        help="a quarter of an hour: of transport only 64 MiB and sgd, and fewer rounds")
+                        help="20 minutes: of transport only 64 MiB and sgd, and fewer rounds")
     parser.add_argument("--only", choices=list(SUITES), action="append",
                         help="one part; may be repeated (default: all)")
     parser.add_argument("--json", metavar="FILE", type=pathlib.Path,

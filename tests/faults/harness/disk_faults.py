@@ -30,7 +30,7 @@ def fill_disk(trial):
             expect_end(live, "No space left on device")
             disk.make_room()
             live.restart_server(1)
-            trial.report.faults += 1
+            trial.note_fault("disks full")
         trial.judge(live)
 
 
@@ -43,7 +43,7 @@ def fill_disk_for_a_while(trial):
                             "a checkpoint that cannot be saved")
             pause(trial.chance.uniform(0, 1))
             disk.make_room()
-            trial.report.faults += 1
+            trial.note_fault("disks full")
         trial.judge(live)
 
 
@@ -56,7 +56,7 @@ def turn_read_only(trial):
             expect_end(live, "Read-only file system")
             disk.repair()
             live.restart_server(1)
-            trial.report.faults += 1
+            trial.note_fault("disks read-only")
         trial.judge(live)
 
 

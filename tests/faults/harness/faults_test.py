@@ -2,6 +2,7 @@
 import collections
 import contextlib
 import io
+import json
 import pathlib
 import unittest
 
@@ -9,21 +10,24 @@ import main
 import tcp_proxy
 from durable_cluster import DurableCluster
 from programs import scratch
-from scenario import SHARDS, Broken, Scenario, Trial
+from scenario import SHARDS, Broken, Report, Scenario, Trial
+from totals import ALL, totals_of
 
 BATCHES = 3
+HEAD = "outcome,worker,incarnation,sequence,batch,examples\n"
 
 
 class FakeCluster:
     """A run that is over: `logs` has the pushes of each mini-batch, by shard."""
     batches = BATCHES
 
-    def __init__(self, counts, logs=None, lives=(0, 0)):
+    def __init__(self, counts, logs=None, lives=(0, 0), rows=()):
         once = {str(batch): {("0", "1", str(batch + 1))} for batch in range(BATCHES)}
         self.logs = logs or [once, once]
         self.shards = [{"shard": shard, "life": life, "versions_lost": 0,
-                        "staleness": {"count": count}}
+                        "staleness": {"count": count, "histogram": [count]}}
                        for shard, count, life in zip(SHARDS, counts, lives)]
+        self.rows = list(rows)
 
     def finish(self):
         return {"shards": self.shards, "evaluations": [{"test_accuracy": 0.5}]}
@@ -31,8 +35,16 @@ class FakeCluster:
     def pushes_by_batch(self, shard):
         return collections.defaultdict(set, self.logs[shard])
 
+    def push_rows(self, _):
+        return self.rows
+
     def log_texts(self):
         return ""
+
+
+def row_of(sequence, version, base, staleness):
+    return {"outcome": "APPLIED", "worker": "0", "incarnation": "1", "sequence": sequence,
+            "examples": "32", "version": version, "base": base, "staleness": staleness}
 
 
 class JudgementTest(unittest.TestCase):
@@ -80,6 +92,28 @@ class JudgementTest(unittest.TestCase):
     def test_shards_in_step_miss_nothing_even_when_they_return(self):
         with self.assertRaisesRegex(Broken, "1 lost"):
             self.judge(FakeCluster((3, 2), lives=(1, 1)), level="checkpoint", policy="backup")
+
+
+    def test_a_staleness_that_the_log_does_not_give_is_found(self):
+        rows = [row_of(sequence=1, version=1, base=0, staleness=1)]
+        with self.assertRaisesRegex(Broken, "staleness is 0"):
+            self.judge(FakeCluster((3, 3), rows=rows), killed_servers=True)
+
+    def test_a_staleness_that_the_status_does_not_have_is_found_in_a_log_that_lacks_lines(self):
+        rows = [row_of(sequence=1, version=2, base=0, staleness=1)]
+        with self.assertRaisesRegex(Broken, "histogram"):
+            self.judge(FakeCluster((3, 3), rows=rows), killed_servers=True)
+
+        rows = [row_of(sequence=1, version=1, base=0, staleness=0)]
+        report = self.judge(FakeCluster((3, 3), rows=rows), killed_servers=True)
+        self.assertIn("which lack 4 pushes", report.remarks[-1])
+
+    def test_the_data_of_a_run_do_not_grow_with_the_number_of_faults(self):
+        def settings(faults):
+            return Trial(Scenario("test", "synced", "async", None), 1, faults, "").settings()
+
+        self.assertEqual(settings(500)["data.train_examples"], settings(1)["data.train_examples"])
+        self.assertEqual(settings(500)["training.epochs"], 501)
 
 
 class ArgumentsTest(unittest.TestCase):
@@ -134,6 +168,33 @@ class RunTest(unittest.TestCase):
         self.assertTrue(said.endswith("0 scenarios passed, 0 failed, 1 skipped\n"))
 
 
+class TotalsTest(unittest.TestCase):
+    def result(self, outcome, **kinds):
+        report = Report(kinds=collections.Counter(kinds), acknowledged=100)
+        return main.Result("test", outcome, "again", report)
+
+    def test_each_kind_has_the_faults_of_the_scenarios_that_passed(self):
+        totals = totals_of([self.result("passed", kills=2, drains=1),
+                            self.result("passed", kills=3), self.result("failed", kills=4),
+                            self.result("skipped")])
+
+        kills, drains, everything = totals["kills"], totals["drains"], totals[ALL]
+        self.assertEqual((kills.scenarios, kills.failed, kills.survived), (3, 1, 5))
+        self.assertEqual((drains.scenarios, drains.survived, drains.acknowledged), (1, 1, 100))
+        self.assertEqual((everything.scenarios, everything.survived, everything.acknowledged),
+                         (3, 6, 300))
+        self.assertEqual(list(totals)[-1], ALL)
+
+    def test_results_have_scenarios_and_totals(self):
+        with scratch() as directory:
+            path = pathlib.Path(directory) / "results.json"
+            main.write_results(path, [self.result("passed", kills=2)])
+            written = json.loads(path.read_text(encoding="utf-8"))
+
+        self.assertEqual(written["scenarios"][0]["faults"], {"kills": 2})
+        self.assertEqual(written["totals"]["kills"]["survived"], 2)
+
+
 class ProxyTest(unittest.TestCase):
     def test_a_connection_passes_on_all_bytes_in_order(self):
         data = bytes(range(256)) * 40
@@ -154,17 +215,30 @@ class ProxyTest(unittest.TestCase):
 
 class DirectoryTest(unittest.TestCase):
     def test_push_logs_of_all_processes_are_evidence(self):
-        head = "outcome,worker,incarnation,sequence,batch,examples\n"
         with scratch() as directory:
             path = pathlib.Path(directory)
-            (path / "push-log-1.1.csv").write_text(head + "APPLIED,0,1,1,0,32\nAPPLIED,0,1,2,1,3")
+            (path / "push-log-1.1.csv").write_text(HEAD + "APPLIED,0,1,1,0,32\nAPPLIED,0,1,2,1,3")
             (path / "push-log-1.csv").write_text(
-                head + "BUFFERED,0,1,2,1,32\nDROPPED_LATE,1,2,1,1,32\nAPPLIED,1,2,2,2,0\n")
+                HEAD + "BUFFERED,0,1,2,1,32\nDROPPED_LATE,1,2,1,1,32\nAPPLIED,1,2,2,2,0\n")
             live = DurableCluster.__new__(DurableCluster)
             live.directory = path
 
             self.assertEqual(live.pushes_by_batch(1),
                              {"0": {("0", "1", "1")}, "1": {("0", "1", "2")}})
+
+    def test_of_two_processes_the_later_one_says_what_became_of_a_push(self):
+        with scratch() as directory:
+            path = pathlib.Path(directory)
+            for number, outcome in ((2, "APPLIED"), (10, "BUFFERED")):
+                (path / f"push-log-1.{number}.csv").write_text(
+                    HEAD + f"{outcome},0,1,{number},0,32\n{outcome},0,1,11,1,32\n")
+            (path / "push-log-1.csv").write_text(HEAD + "DROPPED_LATE,0,1,12,1,32\n")
+            live = DurableCluster.__new__(DurableCluster)
+            live.directory = path
+
+            self.assertEqual([(row["sequence"], row["outcome"]) for row in live.push_rows(1)],
+                             [("2", "APPLIED"), ("10", "BUFFERED"), ("11", "BUFFERED"),
+                              ("12", "DROPPED_LATE")])
 
 
 if __name__ == "__main__":

@@ -19,7 +19,8 @@ import network
 import network_faults
 import process_faults
 from programs import scratch
-from scenario import Report, Trial
+from scenario import Report, Trial, counts_of
+from totals import print_totals, totals_of
 
 SCENARIOS = {scenario.name: scenario for module in (process_faults, network_faults, disk_faults)
              for scenario in module.scenarios()}
@@ -52,6 +53,13 @@ class Result:
     report: Report
     seconds: float = 0.0
 
+    def as_json(self):
+        report = self.report
+        return {"name": self.name, "outcome": self.outcome, "repeat": self.repeat,
+                "seconds": self.seconds, "faults": report.kinds,
+                "acknowledged": report.acknowledged, "lost": report.lost,
+                "doubled": report.doubled, "remarks": report.remarks}
+
 
 def parse_arguments(arguments):
     parser = argparse.ArgumentParser(
@@ -66,7 +74,7 @@ def parse_arguments(arguments):
     parser.add_argument("--kills", type=int, metavar="N",
                         help=f"faults of each scenario, of whatever kind (default: {FAULTS})")
     parser.add_argument("--results", type=pathlib.Path, metavar="FILE",
-                        help="write the result of each scenario there, as JSON")
+                        help="write the result of each scenario and the totals there, as JSON")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--quick", action="store_const", const=QUICK, dest="plan",
                         help="the part that tests/run.sh runs: a few minutes")
@@ -107,7 +115,7 @@ def run_one(name, seed, faults):
             outcome = "failed"
             traceback.print_exc()
     report = trial.report
-    remarks = "; ".join(report.remarks)
+    remarks = "; ".join([counts_of(report.kinds.elements()), *report.remarks])
     print(f"{name}: {outcome}: {report.faults} faults survived, {report.acknowledged} pushes "
           f"acknowledged, {report.lost} lost, {report.doubled} doubled; {remarks}\n"
           f"  again: {repeat}", flush=True)
@@ -120,6 +128,8 @@ def run_all(options):
     while not results or time.monotonic() < end:
         for name, faults in options.plan.items():
             results.append(run_one(name, seed, faults))
+            if options.results:  # An interrupted run leaves what it has found.
+                write_results(options.results, results)
             if options.seconds and time.monotonic() >= end:
                 break
         seed += 1
@@ -135,11 +145,18 @@ def print_table(results):
               f"{report.lost:6}{report.doubled:9}{result.seconds:6.0f}")
     counts = {outcome: sum(result.outcome == outcome for result in results)
               for outcome in ("passed", "failed", "skipped")}
+    print_totals(totals_of(results))
     skipped = f", {counts['skipped']} skipped" if counts["skipped"] else ""
     for result in results:
         if result.outcome == "failed":
             print(f"failed: {result.repeat}")
     print(f"{counts['passed']} scenarios passed, {counts['failed']} failed{skipped}")
+
+
+def write_results(path, results):
+    totals = {kind: dataclasses.asdict(total) for kind, total in totals_of(results).items()}
+    path.write_text(json.dumps({"scenarios": [result.as_json() for result in results],
+                                "totals": totals}, indent=1) + "\n", encoding="utf-8")
 
 
 def main(arguments):
@@ -153,9 +170,6 @@ def main(arguments):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     results = run_all(options)
     print_table(results)
-    if options.results:
-        options.results.write_text(json.dumps([dataclasses.asdict(result) for result in results]),
-                                   encoding="utf-8")
     return 1 if any(result.outcome == "failed" for result in results) else 0
 
 

@@ -14,6 +14,9 @@ from scenario import BATCHES_PER_PAUSE, SHARDS, Scenario, counts_of, pause
 PROXY = pathlib.Path(__file__).with_name("tcp_proxy.py")
 MARK = 0x51
 CUT_S = (0.5, 6)
+# Many connections may fall silent in a part of the run, one after another, and workers notice each
+# after about 20 s.
+PART_S = 600
 NODES = len(SHARDS) + WORKERS
 KINDS = ("drop", "reset", "one-way")
 ENDINGS = ("close", "reset", "silence")
@@ -57,7 +60,6 @@ def cut(net, kind, node, peer):
 
 
 def cut_links(trial, kinds):
-    done = []
     with network.Network(NODES, trial.directory) as net, \
             trial.cluster(NetworkCluster, net=net) as live:
         for _ in trial.moments(live):
@@ -66,10 +68,8 @@ def cut_links(trial, kinds):
             kind = trial.chance.choice(kinds)
             with cut(net, kind, *trial.chance.sample((server, other), 2)):
                 pause(trial.chance.uniform(*CUT_S))
-            done.append(kind)
-            trial.report.faults += 1
+            trial.note_fault(f"partitions ({kind})")
         trial.judge(live)
-    trial.report.remarks.append(counts_of(done))
 
 
 class FaultyLink:
@@ -99,11 +99,14 @@ def bad_links(trial):
             stack.callback(link.process.kill)
             links.append(link)
         live = stack.enter_context(trial.cluster(NetworkCluster, net=net))
+        for part in range(1, trial.faults + 1):
+            trial.wait_for_batches(live, part * trial.scenario.batches_per_fault, PART_S)
         trial.judge(live)
         for link in links:
-            counts = link.counts()
-            trial.report.faults += sum(counts.get(ending, 0) for ending in ENDINGS)
-            trial.report.remarks.append(counts_of(collections.Counter(counts).elements()))
+            counts = collections.Counter(link.counts())
+            trial.report.kinds += collections.Counter(
+                {f"links ({ending})": counts[ending] for ending in ENDINGS})
+            trial.report.remarks.append(counts_of(counts.elements()))
 
 
 def why_not():

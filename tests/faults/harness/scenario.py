@@ -4,16 +4,20 @@ import dataclasses
 import pathlib
 import random
 import threading
+import time
 from typing import Callable
 
+import recompute_staleness
 from durable_cluster import DurableCluster, counted, saved_version
-from programs import scratch
+from programs import DEADLINE_S, scratch
 
-# The run is so long that this many mini-batches lie between two faults: more where others go on
-# during a fault.
+# Each fault has an epoch of so many mini-batches: more where others go on during a fault.
 BATCHES_PER_FAULT = 60
 BATCHES_PER_PAUSE = 500
 BATCH_EXAMPLES = 32
+# The deadline for a whole run without faults grows by this for each mini-batch.
+BATCH_S = 0.1
+PROGRESS_S = 10
 SHARDS = (0, 1)
 # Policies under which all shards return to a checkpoint together, and no gradient is missing then.
 IN_STEP = ("hardsync", "backup")
@@ -41,11 +45,15 @@ class Scenario:
 @dataclasses.dataclass
 class Report:
     """The evidence of a trial."""
-    faults: int = 0
+    kinds: collections.Counter = dataclasses.field(default_factory=collections.Counter)  # Faults.
     acknowledged: int = 0       # The gradients that count, over all shards.
     lost: int = 0               # Of those that the level keeps.
     doubled: int = 0
     remarks: list = dataclasses.field(default_factory=list)
+
+    @property
+    def faults(self):
+        return sum(self.kinds.values())
 
 
 class Trial:
@@ -59,16 +67,42 @@ class Trial:
         self.report = Report()
         self.deaths = 0             # Of workers, whose push on its way may reach one shard of two.
         self.killed_servers = False
+        self.split_pushes = {}      # Of each process of a worker that has told how many.
+        self.said_progress = time.monotonic()
 
     def settings(self):
+        """Returns the settings of the run, which has an epoch for each fault and one more. So the
+        data stay small, however many faults there are."""
         return {"durability.level": self.scenario.level, "consistency.policy": self.scenario.policy,
                 "cluster.lease": "60s",
-                "data.train_examples": (BATCH_EXAMPLES * self.scenario.batches_per_fault
-                                        * (self.faults + 1)),
+                "data.train_examples": BATCH_EXAMPLES * self.scenario.batches_per_fault,
+                "training.epochs": self.faults + 1,
                 **self.scenario.settings}
 
     def cluster(self, kind=DurableCluster, **arguments):
         return kind(directory=self.directory, settings=self.settings(), **arguments)
+
+    def wait_for_batches(self, live, count, timeout=DEADLINE_S):
+        """Waits for so many mini-batches. Says now and then how far the scenario has come."""
+        def reached(status):
+            if time.monotonic() - self.said_progress >= PROGRESS_S:
+                self.said_progress = time.monotonic()
+                print(f"  {status['batches_done']} of {live.batches} mini-batches, "
+                      f"{self.report.faults} of {self.faults} faults", flush=True)
+            return int(status["batches_done"]) >= count
+
+        return live.wait_for(reached, f"{count} mini-batches", timeout)
+
+    def note_fault(self, kind):
+        """Notes that the cluster has lived through a fault of this kind."""
+        self.report.kinds[kind] += 1
+
+    def note_split_pushes(self, status):
+        """Notes the split pushes of workers that are about to die: the next process of one counts
+        from 0 again."""
+        for worker in status["workers"]:
+            key = worker["worker"], worker["incarnation"]
+            self.split_pushes[key] = int(worker["split_pushes"])
 
     def moments(self, live):
         """Yields at random moments of the run, until there were as many faults as wanted."""
@@ -77,8 +111,8 @@ class Trial:
                           "the first checkpoints")
         while self.report.faults < self.faults:
             between = self.scenario.batches_per_fault
-            status = live.wait_for_batches(between * self.report.faults
-                                           + self.chance.randrange(1, between))
+            status = self.wait_for_batches(
+                live, between * self.report.faults + self.chance.randrange(1, between))
             if status["phase"] != "TRAINING":
                 raise Broken(f"the run was over after {self.report.faults} faults")
             pause(self.chance.uniform(0, 0.2))
@@ -97,18 +131,25 @@ class Trial:
         report = self.report
         counts = counted(status)
         report.acknowledged = sum(counts)
-        again = sum(max(0, count - live.batches) for count in counts)
+        differences = [count - live.batches for count in counts]
+        if self.scenario.policy == "backup":
+            self.note_split_pushes(status)
+            # A worker that dies may have had one more since its last report.
+            split = sum(self.split_pushes.values()) + self.deaths
+            differences = without_split_pushes(differences, split)
+        again = sum(max(0, difference) for difference in differences)
         if self.deaths:
             report.remarks.append(f"{again} gradients of mini-batches that were handed out again")
         else:
             report.doubled = again
-        for shard, count in zip(status["shards"], counts):
-            self.judge_losses(shard, live.batches - count)
+        for shard, difference in zip(status["shards"], differences):
+            self.judge_losses(shard, -difference)
         if self.scenario.level != "checkpoint" and self.scenario.policy != "backup":
             self.judge_logs(live, counts)
         self.judge_weights(status)
         if report.lost or report.doubled:
             raise Broken(f"{report.lost} lost, {report.doubled} counted twice\n{live.log_texts()}")
+        self.judge_staleness(live, status)
 
     def judge_losses(self, shard, missing):
         """A shard lacks at most the pushes of workers that died. Where a shard returns to a
@@ -137,6 +178,22 @@ class Trial:
         if not self.killed_servers:
             self.report.lost += live.batches - len(set().union(*logs))
 
+    def judge_staleness(self, live, status):
+        """The status reports the staleness that the push logs give. A shard that returned to a
+        checkpoint has forgotten pushes that the logs have; and so may one whose server was killed
+        and then the worker, who else would have sent them again."""
+        if self.scenario.level == "checkpoint" or (self.killed_servers and self.deaths):
+            return
+        without_line = 0
+        for shard in status["shards"]:
+            differences, missing = recompute_staleness.compare_with_part(
+                shard, live.push_rows(shard["shard"]))
+            if differences:
+                raise Broken("\n".join(differences))
+            without_line += missing
+        self.report.remarks.append(
+            f"staleness recomputed from the logs, which lack {without_line} pushes")
+
     def judge_weights(self, status):
         accuracy = status["evaluations"][-1]["test_accuracy"]
         self.report.remarks.append(f"accuracy {accuracy:.3f}")
@@ -149,6 +206,14 @@ class Trial:
         self.report.remarks.append("weights equal")
 
 
+def without_split_pushes(differences, split):
+    """Returns by how many gradients each shard differs from the data, without what split pushes
+    account for: under `backup` shard 0 decides whether a mini-batch is done, and another shard may
+    have taken a gradient that shard 0 dropped, or dropped one that shard 0 took."""
+    first, *others = differences
+    return [first, *(max(0, abs(other) - split) * (1 if other > 0 else -1) for other in others)]
+
+
 _WEIGHTS = {}
 
 
@@ -159,7 +224,8 @@ def undisturbed_weights(settings, aggregators):
     if key not in _WEIGHTS:
         with scratch() as directory, \
                 DurableCluster(directory, settings, aggregators=aggregators) as live:
-            _WEIGHTS[key] = live.finish()["weights_sha256"]
+            timeout = DEADLINE_S + BATCH_S * live.batches
+            _WEIGHTS[key] = live.finish(timeout)["weights_sha256"]
     return _WEIGHTS[key]
 
 
