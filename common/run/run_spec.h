@@ -411,15 +411,19 @@ struct RunSpec {
     return all;
   }
 
-  /// Returns the number of newest versions that shards keep: for readers, and for a worker that
-  /// takes the place of a lost one and does its last round of hardsync again.
-  uint32_t versions_kept() const {
+  /// Whether a worker that takes the place of a lost one does its last round of hardsync again.
+  bool repeats_rounds() const {
     const std::vector<PolicyStage> all = stages();
-    const bool repeats_rounds = cluster.on_worker_loss == ClusterSpec::OnWorkerLoss::kWait &&
-                                std::ranges::any_of(all, [](const PolicyStage& stage) {
-                                  return stage.consistency.policy == PolicyKind::kHardsync;
-                                });
-    return std::max(readers.versions_kept, repeats_rounds ? 2u : 1u);
+    return cluster.on_worker_loss == ClusterSpec::OnWorkerLoss::kWait &&
+           std::ranges::any_of(all, [](const PolicyStage& stage) {
+             return stage.consistency.policy == PolicyKind::kHardsync;
+           });
+  }
+
+  /// Returns the number of newest versions that shards keep: for readers, and for rounds that are
+  /// done again.
+  uint32_t versions_kept() const {
+    return std::max(readers.versions_kept, repeats_rounds() ? 2u : 1u);
   }
 
   bool all_reduces() const { return consistency.traits().all_reduce; }

@@ -156,7 +156,7 @@ class PushGroup {
 
   Combiner combiner_;
   ServerOrders orders_;
-  Life life_{};  // The shard's, as the coordinator or the shard itself has said.
+  Life life_{};  // The shard's newest life, as the coordinator or the shard itself has said.
   uint64_t next_push_ = 1;
   uint64_t bytes_held_ = 0;  // Of pushes that were begun, until the shard has answered.
   uint32_t under_way_ = 0;   // Composites that were taken and not answered.

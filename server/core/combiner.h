@@ -34,7 +34,7 @@ namespace slipstream {
 ///
 /// Where a round takes a gradient of each member, members are also awaited from when the shard
 /// returns to a checkpoint until each has pushed in its new life. So the rounds that are made again
-/// combine the same pushes as before.
+/// combine the same pushes as before, if none is without one of the members.
 ///
 /// The answers of a batch are handed on together, so that workers whose versions differed go on
 /// with the newest of them, and combine the next time. But what could not be combined, or had
@@ -175,7 +175,7 @@ class Combiner {
 
     /// The life of its newest push; or a later one, in which it is not awaited any more.
     Life life{};
-    bool is_member = false;  // Of the newest view.
+    bool is_member = false;  // Set if the newest view has it.
 
     /// Set if it does not wait for an answer here any more, and so will not go on with one.
     bool has_left = false;

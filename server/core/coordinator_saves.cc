@@ -55,6 +55,16 @@ void Saves::OrderIfDue(const Servers& servers, bool together, absl::Time now) {
   const bool is_urgent = is_awaited() && (order_.number < awaited_ || has_missed);
   if (!is_due && !is_urgent) return;
 
+  // The checkpoint of an order that is still being carried out may be complete only after the next
+  // order, and is not what that asks for.
+  std::vector<std::optional<Version>> saved(shards_.size());
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    const ServerReport& report = servers.servers()[i]->report;
+    const bool is_open = !is_settled_ && !HasSaved(report, order_.number, together);
+    const std::optional<SavedVersion> last = NewestOfLife(report);
+    if (last.has_value()) saved[i] = last->version;
+    if (is_open) saved[i] = report.version;
+  }
   factor_ = has_missed ? std::min(2 * factor_, kMarginMax) : 1;
   ++order_.number;
   order_.version = together ? Version{Value(newest) + Margin(newest, now)} : Version{};
@@ -62,7 +72,9 @@ void Saves::OrderIfDue(const Servers& servers, bool together, absl::Time now) {
   since_ = now;
   newest_then_ = newest;
   for (size_t i = 0; i < shards_.size(); ++i) {
-    shards_[i] = {.version = servers.servers()[i]->report.version, .learned_at = std::nullopt};
+    shards_[i] = {.version = servers.servers()[i]->report.version,
+                  .learned_at = std::nullopt,
+                  .saved = saved[i]};
   }
 }
 
@@ -119,9 +131,10 @@ bool Saves::HasSaved(const ServerReport& report, uint64_t number, bool together)
 }
 
 bool Saves::HasSavedSince(const ServerReport& report) const {
-  // A checkpoint that an earlier order has asked for may be complete only now.
+  // A shard that makes no version before it hears of the order saves the one that it had.
+  const Shard& shard = shards_[Value(report.shard)];
   const std::optional<SavedVersion> newest = NewestOfLife(report);
-  return newest.has_value() && newest->version > shards_[Value(report.shard)].version;
+  return newest.has_value() && newest->version >= shard.version && newest->version != shard.saved;
 }
 
 bool Saves::AllHaveSaved(const Servers& servers, bool together) const {

@@ -111,9 +111,13 @@ class Saves {
     Version version{};
     std::optional<Version> learned_at;
 
+    // The newest version that the shard had saved at the time of the order, or was about to save
+    // for an earlier one, in its life then.
+    std::optional<Version> saved;
+
     template <typename Archive, typename Self>
     static void Parts(Archive& archive, Self& self) {
-      archive(self.version, self.learned_at);
+      archive(self.version, self.learned_at, self.saved);
     }
   };
 

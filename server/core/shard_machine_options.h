@@ -56,9 +56,12 @@ struct ShardMachineOptions {
   /// The most calls that may wait for a version; further pulls are refused.
   size_t parked_max = 16'384;
 
-  /// The number of newest published versions that are kept. At least 1. With 2, a worker that takes
-  /// a lost one's place under hardsync can do the last round again.
+  /// The number of newest published versions that are kept. At least 1.
   uint32_t versions_kept = 1;
+
+  /// Set if a worker that takes a lost one's place under hardsync does the last round again. At
+  /// least two versions are kept then.
+  bool repeats_rounds = false;
 
   /// How many pulls readers who are not members may have under way, all together. Besides, they
   /// read at most versions_kept + 1 versions at a time, and at most

@@ -17,6 +17,7 @@ ShardMachine::Options ShardOptionsOf(const RunSpec& run, ShardId shard) {
           .gradients_in_flight = run.training.pipeline_depth,
           .push_bytes_max = run.wire.push_bytes_max,
           .versions_kept = run.versions_kept(),
+          .repeats_rounds = run.repeats_rounds(),
           .saves = run.durability.saves(),
           .keeps_log = run.durability.keeps_log()};
 }

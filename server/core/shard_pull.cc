@@ -193,8 +193,9 @@ std::optional<Version> ShardMachine::VersionToRepeat(WorkerId worker,
   const MemberRecord* member = members().Find(worker, incarnation);
   // A worker that has pushed nothing in this life of the shard is not the one whose gradient is in
   // the last round.
-  const bool follows = member != nullptr && member->expected() == Sequence{1} &&
-                       state_.did_last.contains(worker) && !round().HasHeardFrom(worker);
+  const bool follows = options_.repeats_rounds && member != nullptr &&
+                       member->expected() == Sequence{1} && state_.did_last.contains(worker) &&
+                       !round().HasHeardFrom(worker);
   if (!follows || phase() >= Phase::kDraining || uses_base_weights()) return std::nullopt;
   if (state_.work.has_value() && !state_.work->LastOf(worker).has_value()) return std::nullopt;
   return oldest_kept() < decided() ? std::optional(Version{Value(decided()) - 1}) : std::nullopt;

@@ -29,7 +29,7 @@ absl::Status DamageIn(const std::string& directory, const LogReader& reader,
                                                  reader.position(), std::string(damage.message())));
 }
 
-absl::Status NoMemory() { return absl::ResourceExhaustedError("there is not enough memory"); }
+absl::Status NoMemory() { return absl::UnavailableError("there is not enough memory"); }
 
 /// Loads the newest checkpoint that is sound.
 absl::StatusOr<ShardSave> LoadNewest(CheckpointStore& store, const ArrayBuffers& arrays,

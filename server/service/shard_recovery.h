@@ -20,7 +20,7 @@ namespace slipstream {
 /// Fills `arrays`, which are those of Shard::NewArrays, from a checkpoint, and returns the rest of
 /// it. The weights of its bases are in buffers of `state`, which made the arrays. DATA_LOSS, naming
 /// the file and the place, if the checkpoint is damaged; FAILED_PRECONDITION if another version of
-/// the program wrote it, or if it has no such arrays; RESOURCE_EXHAUSTED if there is not enough
+/// the program wrote it, or if it has no such arrays; UNAVAILABLE if there is not enough
 /// memory. After a failure the arrays hold anything. Takes as long as the disk does. Thread-safe,
 /// if nobody else uses the arrays.
 absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const ArrayBuffers& arrays,

@@ -31,7 +31,7 @@ constexpr size_t kPieceBytes = size_t{64} << 20;
 // So the disk works while more bytes are copied.
 constexpr size_t kWriteStepBytes = size_t{4} << 20;
 
-// A page that is being written is not added to.
+// Only whole pages are handed over: an append to a page that is being written would wait for it.
 constexpr uint64_t kPageBytes = 4096;
 
 // The process's umask clears some of these bits.

@@ -38,17 +38,6 @@ FIGURES = {"rss_kib": Figure("memory, MiB", 1024, 4 * 1024, 0.02),
            "bytes": Figure("directory, MiB", 1 << 20, 0, 0.1)}
 
 
-def bytes_below(directory):
-    """Returns the size of all files, some of which may be removed meanwhile."""
-    size = 0
-    for path in directory.rglob("*"):
-        try:
-            size += path.stat().st_size
-        except FileNotFoundError:
-            pass
-    return size
-
-
 def sample(live, checkpoints, seconds):
     """Returns the samples of the processes and of the directory, by name. Their progress is in
     seconds."""
@@ -59,7 +48,7 @@ def sample(live, checkpoints, seconds):
 
     def progress():
         elapsed = time.monotonic() - begun
-        directory.append({"progress": elapsed, "bytes": bytes_below(checkpoints)})
+        directory.append({"progress": elapsed, "bytes": process_figures.bytes_below(checkpoints)})
         return elapsed
 
     with process_figures.Sampler(pids.values(), progress) as sampler:
@@ -70,9 +59,11 @@ def sample(live, checkpoints, seconds):
 def judge(name, samples, half):
     """Prints a line for each figure. Returns the titles of those that grow."""
     late = [each for each in samples if each["progress"] >= half]
+    if not late or late[-1]["progress"] < 1.8 * half:
+        return [f"{name}, which was not measured to the end,"]
     grown = []
     for key, figure in FIGURES.items():
-        if not late or key not in late[0]:
+        if key not in late[0]:
             continue
         mean = sum(each[key] for each in late) / len(late)
         slope = process_figures.slope(late, key)

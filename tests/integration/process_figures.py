@@ -66,6 +66,18 @@ class Sampler:
             self._stop.wait(max(0.0, begin + self._interval_s - time.monotonic()))
 
 
+def bytes_below(directory):
+    """Returns the size of all files, some of which may be removed meanwhile."""
+    size = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            try:
+                size += os.stat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:
+                pass
+    return size
+
+
 def slope(samples, what):
     """Returns the slope by least squares: the change of `what` for one unit of progress."""
     if len(samples) < 2:

@@ -88,7 +88,7 @@ void OnServed(const Scenario& scenario, const WeightsServed& event, const Publis
   // worker that takes a lost one's place may do the last round again.
   const Version version = event.version.version;
   const bool in_place = scenario.run.consistency.traits().in_place;
-  const bool may_repeat = scenario.waits_for_lost() && event.trainer.has_value() &&
+  const bool may_repeat = scenario.run.repeats_rounds() && event.trainer.has_value() &&
                           event.sequence == Sequence{1} && Next(version) == shard.version;
   const bool is_kept =
       may_repeat || (in_place ? version <= shard.version : version == shard.version);

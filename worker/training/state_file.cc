@@ -35,7 +35,7 @@ std::string ChecksumOf(ModelMetadata metadata) {
 ModelMetadata Describe(const StateOwner& owner, const StateMoment& moment,
                        std::span<const float> values) {
   ModelMetadata metadata(owner.begin(), owner.end());
-  metadata[kFormatKey] = kFormat;
+  metadata[kFormatKey] = std::string(kFormat);
   metadata["written_by"] = fmt::format("slipstream {}", kVersion);
   metadata["steps"] = fmt::format("{}", moment.steps);
   metadata["incarnation"] = fmt::format("{}", Value(moment.incarnation));

@@ -50,8 +50,8 @@ absl::Status TrainingLoop::Run() {
   while (!interruption_.interrupted()) {
     if (heartbeat_.work_ends()) client_.OnWorkEnds();
     if (const uint64_t steps = heartbeat_.steps(); steps > 0) client_.OnSteps(steps);
-    if (absl::Status saved = SaveState(); !saved.ok()) return saved;
     const absl::Time turn = absl::Now();
+    if (absl::Status saved = SaveState(); !saved.ok()) return saved;
     const uint64_t before = steps_;
     const absl::StatusOr<GradientClient::Step> step = client_.Advance(slot);
     if (!step.ok()) return step.status();

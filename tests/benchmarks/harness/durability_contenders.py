@@ -8,6 +8,7 @@ import time
 
 import checkpoint_stall
 import cluster
+import process_figures
 from contender import Contender, Setting, Turn, name_in
 from programs import OWN_BUILD, wait_until
 from slipstream_contender import choices
@@ -46,10 +47,6 @@ def read_pushes(path):
     return [(float(row["time"]), int(row["version"])) for row in rows]
 
 
-def bytes_below(directory):
-    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-
-
 class DurableTraining(SlipstreamTraining):
     """Runs of psctl with one level of durability. An exchange is a step of the worker."""
 
@@ -78,7 +75,7 @@ class DurableTraining(SlipstreamTraining):
     def run(self, count):
         turn = super().run(count)
         run_directory = self.directory / f"run-{self.runs}"
-        self.disk_bytes.append(bytes_below(run_directory / "checkpoints"))
+        self.disk_bytes.append(process_figures.bytes_below(run_directory / "checkpoints"))
         times = [moment for moment, _ in read_pushes(run_directory / "push-log-0.csv")]
         gaps = (later - sooner for sooner, later in zip(times, times[1:]))
         self.gaps.append(max(gaps, default=0))

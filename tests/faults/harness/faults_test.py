@@ -21,16 +21,18 @@ class FakeCluster:
     """A run that is over: `logs` has the pushes of each mini-batch, by shard."""
     batches = BATCHES
 
-    def __init__(self, counts, logs=None, lives=(0, 0), rows=()):
+    def __init__(self, counts, logs=None, lives=(0, 0), rows=(), split_pushes=0):
         once = {str(batch): {("0", "1", str(batch + 1))} for batch in range(BATCHES)}
         self.logs = logs or [once, once]
         self.shards = [{"shard": shard, "life": life, "versions_lost": 0,
                         "staleness": {"count": count, "histogram": [count]}}
                        for shard, count, life in zip(SHARDS, counts, lives)]
         self.rows = list(rows)
+        self.workers = [{"worker": 0, "incarnation": "1", "split_pushes": str(split_pushes)}]
 
     def finish(self):
-        return {"shards": self.shards, "evaluations": [{"test_accuracy": 0.5}]}
+        return {"shards": self.shards, "workers": self.workers,
+                "evaluations": [{"test_accuracy": 0.5}]}
 
     def pushes_by_batch(self, shard):
         return collections.defaultdict(set, self.logs[shard])
@@ -58,6 +60,14 @@ class JudgementTest(unittest.TestCase):
         report = self.judge(FakeCluster((3, 3)))
 
         self.assertEqual((report.acknowledged, report.lost, report.doubled), (6, 0, 0))
+
+    def test_under_backup_other_shards_may_differ_by_the_split_pushes(self):
+        for counts in (3, 4), (3, 2):
+            self.judge(FakeCluster(counts, split_pushes=1), policy="backup")
+            with self.assertRaises(Broken):
+                self.judge(FakeCluster(counts), policy="backup")
+            with self.assertRaises(Broken):
+                self.judge(FakeCluster(counts[::-1], split_pushes=1), policy="backup")
 
     def test_a_lost_push_is_found(self):
         with self.assertRaisesRegex(Broken, "1 lost"):

@@ -149,6 +149,38 @@ TEST_F(SavesTest, OutOfStepEachShardSavesItsNextVersion) {
   EXPECT_EQ(saves_.order().safe, std::nullopt);
 }
 
+TEST_F(SavesTest, OutOfStepAShardThatMakesNoVersionMeanwhileSavesTheOneItHas) {
+  ReportAll(300, {Saved(200)});
+  const uint64_t number = saves_.Await(0);
+  ASSERT_EQ(Ask(false), 0u);
+
+  Report(0, 300, {Saved(200), Saved(300)});
+  Report(1, 301, {Saved(200)});
+  now_ += kInterval;
+  EXPECT_EQ(Ask(false), std::nullopt) << "shard 1 writes";
+  Report(1, 302, {Saved(200), Saved(300)});
+  EXPECT_EQ(Ask(false), 0u) << "the interval is over, and both have saved";
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
+TEST_F(SavesTest, OutOfStepAVersionThatIsBeingSavedDoesNotCarryOutTheNextOrder) {
+  ReportAll(300, {Saved(200)});
+  now_ += kInterval;
+  ASSERT_EQ(Ask(false), 0u);
+  ReportAll(300, {Saved(200)});
+  const uint64_t number = saves_.Await(0);
+  ASSERT_EQ(Ask(false), 0u) << "no shard has made a version since";
+
+  ReportAll(302, {Saved(200), Saved(300)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+  EXPECT_FALSE(saves_.IsCarriedOut(number)) << "the shards had begun that before";
+  ReportAll(302, {Saved(300), Saved(302)});
+  EXPECT_EQ(Ask(false), std::nullopt);
+
+  EXPECT_TRUE(saves_.IsCarriedOut(number));
+}
+
 TEST_F(SavesTest, TheSafeCheckpointIsTheNewestThatAllHaveAndNeverAnOlderOne) {
   Report(0, 50, {Saved(10), Saved(20), Saved(30)});
   EXPECT_EQ(saves_.order().safe, std::nullopt);

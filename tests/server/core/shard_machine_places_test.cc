@@ -13,6 +13,7 @@ namespace {
 ShardMachine::Options Keeping(uint32_t versions) {
   ShardMachine::Options options = TestOptions({ConsistencySpec::Policy::kHardsync});
   options.versions_kept = versions;
+  options.repeats_rounds = versions > 1;
   return options;
 }
 

@@ -236,7 +236,8 @@ TEST_F(StalledTransferTest, AReaderThatStopsIsEndedByNameAndItsVersionLetGo) {
   auto reader = stub->Pull(&context, request);
   reader->WaitForInitialMetadata();
   ASSERT_EQ(Push(Header(0, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
-  ASSERT_EQ(service_->ShardReport().pulls_under_way(), 1u);
+  // The answer to the push may be under way, too.
+  ASSERT_GE(service_->ShardReport().pulls_under_way(), 1u);
   ASSERT_EQ(service_->ShardReport().live_versions(), 2u);
 
   // The order is not fixed: gRPC may release the version's last message later than it ends the
