@@ -83,7 +83,8 @@ ExitCode Verify(Disk& disk, const CheckpointArguments& arguments, const Listing&
   ExitCode code = ExitCode::kOk;
   Listing sound;
   for (const ListedCheckpoint& each : listed) {
-    const absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk, each.path);
+    const absl::StatusOr<CheckpointFolder> folder =
+        CheckpointFolder::OpenAt(disk, each.path, each.run, each.shard, each.name);
     const std::vector<absl::Status> damage =
         folder.ok() ? folder->Verify() : std::vector<absl::Status>{folder.status()};
     std::error_code error;

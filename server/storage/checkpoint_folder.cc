@@ -75,6 +75,19 @@ absl::StatusOr<CheckpointFolder> CheckpointFolder::Open(Disk& disk, std::string 
   return folder;
 }
 
+absl::StatusOr<CheckpointFolder> CheckpointFolder::OpenAt(Disk& disk, std::string path,
+                                                          uint64_t run, ShardId shard,
+                                                          const CheckpointName& name) {
+  absl::StatusOr<CheckpointFolder> folder = Open(disk, std::move(path));
+  if (!folder.ok()) return folder;
+  const CheckpointFacts& facts = folder->manifest().facts;
+  const CheckpointName own = {.life = facts.saved.life, .version = facts.saved.version};
+  if (facts.run == run && facts.shard == shard && own == name) return folder;
+  return Damaged(folder->path_,
+                 fmt::format("is the checkpoint {} of run {}, {}", CheckpointDirectoryName(own),
+                             RunDirectoryName(facts.run), ShardDirectoryName(facts.shard)));
+}
+
 absl::Status CheckpointFolder::CheckSize(const ManifestFile& file) const {
   const auto found = sizes_.find(file.name);
   if (found == sizes_.end()) return Damaged(PathOf(file), "is missing");
@@ -103,16 +116,22 @@ absl::Status CheckpointFolder::ReadBlock(const ManifestFile& file, size_t index,
                                            begin, begin + block.size()));
 }
 
-absl::Status CheckpointFolder::ReadBlocks(const ManifestFile& file,
-                                          const BlockReader& reader) const {
+absl::Status CheckpointFolder::ReadBlocks(const ManifestFile& file, const BlockReader& reader,
+                                          std::vector<absl::Status>* damage) const {
   if (absl::Status right = CheckSize(file); !right.ok()) return right;
   std::vector<std::byte> buffer(std::min<uint64_t>(kBlockBytes, file.bytes));
   for (size_t index = 0; index < file.blocks.size(); ++index) {
     const uint64_t begin = index * kBlockBytes;
     const std::span<std::byte> block =
         std::span(buffer).first(std::min<uint64_t>(kBlockBytes, file.bytes - begin));
-    if (absl::Status read = ReadBlock(file, index, block); !read.ok()) return read;
-    reader(begin, block);
+    absl::Status read = ReadBlock(file, index, block);
+    if (read.ok()) {
+      reader(begin, block);
+    } else if (damage != nullptr) {
+      damage->push_back(std::move(read));
+    } else {
+      return read;
+    }
   }
   return absl::OkStatus();
 }
@@ -156,19 +175,11 @@ absl::Status CheckpointFolder::ReadArrays(std::span<const LoadedArray> arrays) c
 }
 
 std::vector<absl::Status> CheckpointFolder::Verify() const {
+  const auto drop = [](uint64_t, std::span<const std::byte>) {};
   std::vector<absl::Status> damage;
   for (const ManifestFile& file : manifest_.files) {
-    if (absl::Status right = CheckSize(file); !right.ok()) {
-      damage.push_back(std::move(right));
-      continue;
-    }
-    std::vector<std::byte> buffer(std::min<uint64_t>(kBlockBytes, file.bytes));
-    for (size_t index = 0; index < file.blocks.size(); ++index) {
-      const uint64_t left = file.bytes - index * kBlockBytes;
-      absl::Status read =
-          ReadBlock(file, index, std::span(buffer).first(std::min<uint64_t>(kBlockBytes, left)));
-      if (!read.ok()) damage.push_back(std::move(read));
-    }
+    absl::Status read = ReadBlocks(file, drop, &damage);
+    if (!read.ok()) damage.push_back(std::move(read));
   }
   return damage;
 }

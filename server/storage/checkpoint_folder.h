@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/storage/checkpoint_manifest.h"
+#include "server/storage/checkpoint_paths.h"
 #include "server/storage/disk.h"
 
 namespace slipstream {
@@ -34,6 +35,10 @@ class CheckpointFolder {
   /// Reads the manifest. `disk` must outlive this object. FAILED_PRECONDITION if the manifest has a
   /// format that this program does not know.
   static absl::StatusOr<CheckpointFolder> Open(Disk& disk, std::string path);
+
+  /// Does the same for a path that says what the checkpoint is. DATA_LOSS if it is another one.
+  static absl::StatusOr<CheckpointFolder> OpenAt(Disk& disk, std::string path, uint64_t run,
+                                                 ShardId shard, const CheckpointName& name);
 
   const CheckpointManifest& manifest() const { return manifest_; }
 
@@ -63,8 +68,10 @@ class CheckpointFolder {
   /// Reads a block, whose size is that of `block`, and compares its checksum.
   absl::Status ReadBlock(const ManifestFile& file, size_t index, std::span<std::byte> block) const;
 
-  /// Hands over the blocks of a file in their order, up to the first that is damaged.
-  absl::Status ReadBlocks(const ManifestFile& file, const BlockReader& reader) const;
+  /// Hands over the blocks of a file in their order, up to the first that is damaged. With
+  /// `damage`, it adds that to it, and goes on with the blocks behind.
+  absl::Status ReadBlocks(const ManifestFile& file, const BlockReader& reader,
+                          std::vector<absl::Status>* damage = nullptr) const;
 
   Disk* disk_;
   std::string path_;

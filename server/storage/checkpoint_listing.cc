@@ -17,22 +17,50 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The directory has runs, these have shards, and these have checkpoints.
-constexpr int kDepthMax = 2;
+using Listing = std::vector<ListedCheckpoint>;
 
-/// Reads the manifest of a directory; nothing if its path is not that of a checkpoint.
-std::optional<ListedCheckpoint> ListOne(Disk& disk, const fs::path& path) {
+/// Replaces each directory by those in it whose names `parse` can read, and notes what they say in
+/// `field`.
+template <typename Field, typename Parse>
+absl::Status Descend(Disk& disk, Listing& listed, Field ListedCheckpoint::*field, Parse parse) {
+  Listing below;
+  for (const ListedCheckpoint& above : listed) {
+    const absl::StatusOr<std::vector<DiskEntry>> entries = disk.List(above.path);
+    if (!entries.ok()) return entries.status();
+    for (const DiskEntry& entry : *entries) {
+      const std::optional<Field> parsed = parse(entry.name);
+      if (!entry.is_directory || !parsed) continue;
+      below.push_back(above);
+      below.back().path = (fs::path(above.path) / entry.name).string();
+      below.back().*field = *parsed;
+    }
+  }
+  listed = std::move(below);
+  return absl::OkStatus();
+}
+
+/// Returns the directories of checkpoints. Their manifests have not been read.
+absl::StatusOr<Listing> FindDirectories(Disk& disk, const std::string& directory) {
   std::error_code error;
-  const fs::path full = fs::canonical(path, error);  // Its parents may not be in `path`.
-  const fs::path parent = full.parent_path();
-  const auto name = ParseCheckpointDirectoryName(full.filename().string());
-  const auto shard = ParseShardDirectoryName(parent.filename().string());
-  const auto run = ParseRunDirectoryName(parent.parent_path().filename().string());
-  if (!name || !shard || !run) return std::nullopt;
-  ListedCheckpoint listed = {.path = path.string(), .run = *run, .shard = *shard, .name = *name};
-  absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk, listed.path);
-  listed.state = folder.ok() ? folder->CheckSizes() : folder.status();
-  if (listed.state.ok()) listed.manifest = folder->manifest();
+  fs::path place = fs::canonical(directory, error);  // Its parents may not be in `directory`.
+  const auto name = ParseCheckpointDirectoryName(place.filename().string());
+  if (name) place = place.parent_path();
+  const auto shard = ParseShardDirectoryName(place.filename().string());
+  if (shard) place = place.parent_path();
+  const auto run = ParseRunDirectoryName(place.filename().string());
+  Listing listed = {{.path = directory,
+                     .run = run.value_or(0),
+                     .shard = shard.value_or(ShardId{}),
+                     .name = name.value_or(CheckpointName{})}};
+  absl::Status found;
+  if (!run) found = Descend(disk, listed, &ListedCheckpoint::run, ParseRunDirectoryName);
+  if (found.ok() && !(run && shard)) {
+    found = Descend(disk, listed, &ListedCheckpoint::shard, ParseShardDirectoryName);
+  }
+  if (found.ok() && !(run && shard && name)) {
+    found = Descend(disk, listed, &ListedCheckpoint::name, ParseCheckpointDirectoryName);
+  }
+  if (!found.ok()) return found;
   return listed;
 }
 
@@ -62,30 +90,20 @@ bool AnyIsOnAllShards(const std::vector<ListedCheckpoint>& newest) {
 
 absl::StatusOr<std::vector<ListedCheckpoint>> ListCheckpoints(Disk& disk,
                                                               const std::string& directory) {
-  std::vector<ListedCheckpoint> listed;
-  const auto add = [&](const fs::path& path) {
-    std::optional<ListedCheckpoint> one = ListOne(disk, path);
-    const bool is_one = one.has_value();
-    if (is_one) listed.push_back(*std::move(one));
-    return is_one;
-  };
-  std::error_code error;
-  fs::recursive_directory_iterator entry(directory, error);
-  if (error) {
-    return absl::NotFoundError(fmt::format("cannot read {}: {}", directory, error.message()));
+  absl::StatusOr<Listing> found = FindDirectories(disk, directory);
+  if (!found.ok()) return found;
+  if (found->empty()) return absl::NotFoundError(directory + " has no checkpoints");
+  for (ListedCheckpoint& each : *found) {
+    const absl::StatusOr<CheckpointFolder> folder =
+        CheckpointFolder::OpenAt(disk, each.path, each.run, each.shard, each.name);
+    each.state = folder.ok() ? folder->CheckSizes() : folder.status();
+    if (each.state.ok()) each.manifest = folder->manifest();
   }
-  if (!add(directory)) {
-    for (; !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-      const bool is_checkpoint = entry->is_directory() && add(entry->path());
-      if (is_checkpoint || entry.depth() >= kDepthMax) entry.disable_recursion_pending();
-    }
-  }
-  if (listed.empty()) return absl::NotFoundError(directory + " has no checkpoints");
-  std::ranges::sort(listed, [](const ListedCheckpoint& one, const ListedCheckpoint& other) {
+  std::ranges::sort(*found, [](const ListedCheckpoint& one, const ListedCheckpoint& other) {
     return std::tie(one.run, one.shard, one.name) < std::tie(other.run, other.shard, other.name);
   });
-  NoteWhichAreOnAllShards(listed);
-  return listed;
+  NoteWhichAreOnAllShards(*found);
+  return found;
 }
 
 absl::StatusOr<std::vector<ListedCheckpoint>> ChooseForExport(

@@ -23,8 +23,8 @@ struct ListedCheckpoint {
   ShardId shard{};
   CheckpointName name;
 
-  /// Why it is of no use; OK if its manifest is sound and its files have their sizes. What the
-  /// files hold has not been read.
+  /// Why it is of no use; OK if its manifest is sound and of the same run, shard and name, and its
+  /// files have their sizes. What the files hold has not been read.
   absl::Status state;
 
   /// The manifest; set if `state` is OK.
@@ -36,7 +36,8 @@ struct ListedCheckpoint {
 
 /// Returns the checkpoints in `directory` and below, by run, then shard, the oldest first. It may
 /// be a run's durability.directory, the directory of a run or of a shard, or a checkpoint.
-/// NOT_FOUND if it cannot be read or has none. Servers may be writing meanwhile.
+/// NOT_FOUND if it has none. Fails with the disk's error if it, or the directory of a run or shard
+/// in it, cannot be read. Servers may be writing meanwhile.
 absl::StatusOr<std::vector<ListedCheckpoint>> ListCheckpoints(Disk& disk,
                                                               const std::string& directory);
 

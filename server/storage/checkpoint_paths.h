@@ -24,9 +24,6 @@ struct CheckpointName {
 /// The end of the name of a directory that a checkpoint is being written to, or removed from.
 inline constexpr std::string_view kUnfinished = ".unfinished";
 
-/// The end of the name of a directory that had a checkpoint's name until another one got it.
-inline constexpr std::string_view kSetAside = ".replaced";
-
 /// Returns "0123456789abcdef", "shard-3", "checkpoint-0-1200" and "log-7".
 std::string RunDirectoryName(uint64_t run);
 std::string ShardDirectoryName(ShardId shard);

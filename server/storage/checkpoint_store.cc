@@ -1,7 +1,5 @@
 #include "server/storage/checkpoint_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -26,7 +24,9 @@ absl::StatusOr<std::unique_ptr<CheckpointStore>> CheckpointStore::Open(Disk& dis
   absl::StatusOr<std::unique_ptr<DiskLock>> lock = disk.Lock(store->directory_);
   if (!lock.ok()) return lock.status();
   store->lock_ = *std::move(lock);
-  if (absl::Status removed = store->RemoveUnfinished(); !removed.ok()) return removed;
+  if (absl::Status removed = store->RemoveLeftovers(); !removed.ok()) {
+    LogWarning("what is left of a checkpoint stays", {{"reason", removed.message()}});
+  }
   if (absl::Status found = store->FindKept(); !found.ok()) return found;
   return store;
 }
@@ -52,17 +52,6 @@ absl::Status CheckpointStore::FindKept() {
     }
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<CheckpointFolder> CheckpointStore::OpenFolder(const CheckpointName& name) {
-  absl::StatusOr<CheckpointFolder> folder = CheckpointFolder::Open(disk_, PathOf(name));
-  if (!folder.ok()) return folder;
-  const CheckpointFacts& facts = folder->manifest().facts;
-  if (facts.run == run_ && facts.shard == shard_ && NameOf(facts.saved) == name) return folder;
-  return absl::DataLossError(fmt::format("{}: is the checkpoint {} of run {}, {}", PathOf(name),
-                                         CheckpointDirectoryName(NameOf(facts.saved)),
-                                         RunDirectoryName(facts.run),
-                                         ShardDirectoryName(facts.shard)));
 }
 
 std::vector<SavedVersion> CheckpointStore::saved() const {
@@ -94,8 +83,8 @@ absl::Status CheckpointStore::Save(const CheckpointFacts& facts, const TensorLay
   PS_CHECK(facts.run == run_ && facts.shard == shard_);
   const absl::StatusOr<uint64_t> bytes = WriteAndName(facts, tensors, state, arrays);
   if (!bytes.ok()) {
-    // Give the space back. If that fails too, the next call that writes or removes does it.
-    (void)RemoveUnfinished();
+    // Give the space back. If that fails too, the next Prune does it.
+    (void)RemoveUnfinished(UnfinishedPathOf(NameOf(facts.saved)));
     return bytes.status();
   }
   MutexLock lock(mutex_);
@@ -110,7 +99,8 @@ absl::StatusOr<uint64_t> CheckpointStore::WriteAndName(const CheckpointFacts& fa
                                                        std::span<const CheckpointArray> arrays) {
   const CheckpointName name = NameOf(facts.saved);
   const std::string folder = UnfinishedPathOf(name);
-  if (absl::Status removed = RemoveUnfinished(); !removed.ok()) return removed;
+  absl::Status removed = IsThere(name) ? RemoveCheckpoints({name}) : RemoveUnfinished(folder);
+  if (!removed.ok()) return removed;
   if (absl::Status made = disk_.MakeDirectories(folder); !made.ok()) return made;
   absl::StatusOr<uint64_t> bytes = WriteCheckpoint(disk_, folder, facts, tensors, state, arrays);
   if (!bytes.ok()) return bytes;
@@ -121,11 +111,6 @@ absl::StatusOr<uint64_t> CheckpointStore::WriteAndName(const CheckpointFacts& fa
 
 absl::Status CheckpointStore::GiveName(const CheckpointName& name) {
   const std::string unfinished = UnfinishedPathOf(name);
-  const bool replaces = IsThere(name);
-  if (replaces) {
-    const absl::Status aside = disk_.Rename(PathOf(name), ReplacedPathOf(name));
-    if (!aside.ok()) return aside;
-  }
   if (absl::Status named = disk_.Rename(unfinished, PathOf(name)); !named.ok()) return named;
   if (absl::Status synced = disk_.SyncDirectory(directory_); !synced.ok()) {
     // A crash may take the name away, so it must not count. Take it away, or else remember that the
@@ -136,8 +121,6 @@ absl::Status CheckpointStore::GiveName(const CheckpointName& name) {
     }
     return synced;
   }
-  // If this fails, the next call that writes or removes does it.
-  if (replaces) (void)RemoveFolder(ReplacedPathOf(name));
   return absl::OkStatus();
 }
 
@@ -165,9 +148,10 @@ absl::Status CheckpointStore::Prune(uint32_t keep, const std::optional<SavedVers
       sound += kept->second.is_sound ? 1 : 0;
     }
   }
-  if (absl::Status removed = RemoveUnfinished(); !removed.ok()) return removed;
-  if (absl::Status removed = RemoveCheckpoints(old); !removed.ok()) return removed;
-  return PruneLog();
+  absl::Status pruned = RemoveLeftovers();
+  pruned.Update(RemoveCheckpoints(old));
+  pruned.Update(PruneLog());
+  return pruned;
 }
 
 absl::Status CheckpointStore::PruneLog() {
@@ -198,57 +182,51 @@ bool CheckpointStore::IsThere(const CheckpointName& name) const {
 }
 
 absl::Status CheckpointStore::RemoveCheckpoints(const std::vector<CheckpointName>& names) {
+  absl::Status removed;
   for (const CheckpointName& name : names) {
-    // Until the name is gone from the disk, all files have to stay.
     const std::string folder = UnfinishedPathOf(name);
-    if (absl::Status taken = disk_.Rename(PathOf(name), folder); !taken.ok()) return taken;
-    {
-      MutexLock lock(mutex_);
-      kept_.erase(name);
+    absl::Status gone = disk_.Rename(PathOf(name), folder);
+    if (gone.ok()) {
+      {
+        MutexLock lock(mutex_);
+        kept_.erase(name);
+      }
+      gone = RemoveUnfinished(folder);
     }
-    if (absl::Status synced = disk_.SyncDirectory(directory_); !synced.ok()) return synced;
-    if (absl::Status removed = RemoveFolder(folder); !removed.ok()) return removed;
+    removed.Update(gone);
   }
-  return absl::OkStatus();
+  return removed;
 }
 
-absl::Status CheckpointStore::PutBackReplaced() {
+absl::Status CheckpointStore::RemoveLeftovers() {
   const absl::StatusOr<std::vector<DiskEntry>> entries = disk_.List(directory_);
   if (!entries.ok()) return entries.status();
+  absl::Status removed;
   for (const DiskEntry& entry : *entries) {
-    if (!entry.name.ends_with(kSetAside)) continue;
-    const std::string name = entry.name.substr(0, entry.name.size() - kSetAside.size());
-    // The new one may have its name, but not on the disk yet.
-    const absl::Status settled =
-        std::ranges::count(*entries, name, &DiskEntry::name) > 0
-            ? disk_.SyncDirectory(directory_)
-            : disk_.Rename(directory_ + "/" + entry.name, directory_ + "/" + name);
-    if (!settled.ok()) return settled;
+    if (!entry.is_directory || !entry.name.ends_with(kUnfinished)) continue;
+    removed.Update(RemoveUnfinished(directory_ + "/" + entry.name));
   }
-  return absl::OkStatus();
+  return removed;
 }
 
-absl::Status CheckpointStore::RemoveUnfinished() {
-  if (absl::Status settled = PutBackReplaced(); !settled.ok()) return settled;
-  const absl::StatusOr<std::vector<DiskEntry>> entries = disk_.List(directory_);
-  if (!entries.ok()) return entries.status();
-  for (const DiskEntry& entry : *entries) {
-    if (!entry.is_directory) continue;
-    if (!entry.name.ends_with(kUnfinished) && !entry.name.ends_with(kSetAside)) continue;
-    const absl::Status removed = RemoveFolder(directory_ + "/" + entry.name);
-    if (!removed.ok()) return removed;
-  }
-  return absl::OkStatus();
+absl::Status CheckpointStore::RemoveUnfinished(const std::string& path) {
+  // It may have been a checkpoint. Until that name is gone from the disk, all files have to stay.
+  if (absl::Status synced = disk_.SyncDirectory(directory_); !synced.ok()) return synced;
+  return RemoveFolder(path);
 }
 
 absl::Status CheckpointStore::RemoveFolder(const std::string& path) {
   const absl::StatusOr<std::vector<DiskEntry>> entries = disk_.List(path);
+  if (absl::IsNotFound(entries.status())) return absl::OkStatus();
   if (!entries.ok()) return entries.status();
+  absl::Status removed;
   for (const DiskEntry& entry : *entries) {
-    const absl::Status removed = disk_.Remove(path + "/" + entry.name);
-    if (!removed.ok()) return removed;
+    const std::string inner = path + "/" + entry.name;
+    absl::Status gone = disk_.Remove(inner);  // This removes a link, not its target.
+    if (!gone.ok() && entry.is_directory) gone = RemoveFolder(inner);
+    removed.Update(gone);
   }
-  return disk_.Remove(path);
+  return removed.ok() ? disk_.Remove(path) : removed;
 }
 
 }  // namespace slipstream

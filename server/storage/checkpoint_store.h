@@ -28,9 +28,7 @@ namespace slipstream {
 
 /// The checkpoints of one shard, each in a directory of its own. A checkpoint is written under an
 /// unfinished name, synced, and only then gets its own, so whatever has the name of a checkpoint is
-/// complete, also after a crash. One that is removed loses its name first. One that is replaced is
-/// set aside until its name on the disk is the new one's, and gets it back if that does not come
-/// about.
+/// complete, also after a crash. One that is removed loses its name first.
 ///
 /// Failures are those of Disk and name a path. A damaged checkpoint stays where it is until newer
 /// ones take its place, but saved() does not offer it.
@@ -39,8 +37,9 @@ namespace slipstream {
 /// I/O, and come one at a time.
 class CheckpointStore {
  public:
-  /// Makes and locks directory/<run>/shard-<K>, and removes what a crash has left unfinished there.
-  /// RESOURCE_EXHAUSTED if another process has it. `disk` must outlive the store.
+  /// Makes and locks directory/<run>/shard-<K>, and removes what a crash has left unfinished there,
+  /// as far as the disk lets it. RESOURCE_EXHAUSTED if another process has it. `disk` must outlive
+  /// the store.
   static absl::StatusOr<std::unique_ptr<CheckpointStore>> Open(Disk& disk,
                                                                const std::string& directory,
                                                                uint64_t run, ShardId shard);
@@ -60,8 +59,8 @@ class CheckpointStore {
   std::optional<uint64_t> BytesOf(const SavedVersion& which) const;
 
   /// Makes a checkpoint, straight from where the values lie; it is on the disk when this returns
-  /// OK. It takes the place of one of this life and version, which may have been made of other
-  /// initial weights. After a failure the others are as they were, and a later call may succeed.
+  /// OK. One of this life and version, which may be damaged or made of other initial weights, is
+  /// removed first. After a failure the others are as they were, and a later call may succeed.
   /// `tensors` are the shard's part of the model (PartOf), for the model file. REQUIRES: the facts
   /// are of this store's run and shard, and the first array is "weights" with tensors.parameters()
   /// == facts.range.size() values.
@@ -76,7 +75,8 @@ class CheckpointStore {
 
   /// Removes old checkpoints. The newest `keep` stay, and so do `safe` and all that are newer.
   /// Removes the log's segments before the one of the oldest checkpoint that stays and is offered:
-  /// if the newer ones are damaged, the shard goes on from there.
+  /// if the newer ones are damaged, the shard goes on from there. Returns the first failure, and
+  /// removes whatever else it can.
   absl::Status Prune(uint32_t keep, const std::optional<SavedVersion>& safe);
 
   /// Removes the checkpoints that are newer than `from`: those of a life that the shard has
@@ -103,24 +103,23 @@ class CheckpointStore {
   std::string UnfinishedPathOf(const CheckpointName& name) const {
     return PathOf(name) + std::string(kUnfinished);
   }
-  std::string ReplacedPathOf(const CheckpointName& name) const {
-    return PathOf(name) + std::string(kSetAside);
-  }
 
   /// Finds the checkpoints of earlier processes.
   absl::Status FindKept();
 
-  /// Opens a checkpoint's directory, and checks that it is where it belongs.
-  absl::StatusOr<CheckpointFolder> OpenFolder(const CheckpointName& name);
+  absl::StatusOr<CheckpointFolder> OpenFolder(const CheckpointName& name) {
+    return CheckpointFolder::OpenAt(disk_, PathOf(name), run_, shard_, name);
+  }
 
-  /// Gives checkpoints that were set aside their names back, unless the new ones have them on the
-  /// disk.
-  absl::Status PutBackReplaced();
+  // These remove all that they can, and return the first failure.
 
-  /// Removes the directories with unfinished names, and those that were replaced.
-  absl::Status RemoveUnfinished();
+  /// Removes the directories with unfinished names.
+  absl::Status RemoveLeftovers();
 
-  /// Removes a directory and its files.
+  /// Removes a directory with an unfinished name, if it is there.
+  absl::Status RemoveUnfinished(const std::string& path);
+
+  /// Removes a directory and all that it has, if it is there.
   absl::Status RemoveFolder(const std::string& path);
 
   /// Takes the checkpoints' names away, and removes their files.
@@ -137,7 +136,7 @@ class CheckpointStore {
                                         std::string_view state,
                                         std::span<const CheckpointArray> arrays);
 
-  /// Gives a new checkpoint its name, which another one may have.
+  /// Gives a new checkpoint its name.
   absl::Status GiveName(const CheckpointName& name);
 
   // Constant after construction.

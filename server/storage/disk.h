@@ -66,7 +66,14 @@ class Disk {
   virtual absl::Status ReadAt(const std::string& path, uint64_t offset,
                               std::span<std::byte> bytes) = 0;
 
+  /// Writes `bytes` over those of the file from `offset` on. They are on the disk when this returns
+  /// OK. After a failure some of them may be there.
+  /// REQUIRES: the file has so many.
+  virtual absl::Status WriteAt(const std::string& path, uint64_t offset,
+                               std::span<const std::byte> bytes) = 0;
+
   /// Cuts off all bytes of a file but the first `bytes`. That is on the disk when this returns.
+  /// Bytes whose Sync has failed need not be: the system may take them for written.
   /// REQUIRES: the file has so many.
   virtual absl::Status Truncate(const std::string& path, uint64_t bytes) = 0;
 

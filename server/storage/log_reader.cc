@@ -72,7 +72,12 @@ absl::Status LogReader::CutTail() {
     absl::Status removed = disk_->Remove(SegmentPath(directory_, newest_));
     return removed.ok() ? disk_->SyncDirectory(directory_) : removed;
   }
-  // A batch that the process before did not sync may be whole and yet not be on the disk.
+  // The process before may have failed to sync the last batch, or the head of a segment without
+  // batches. It is read whole from the system's memory then. But the system takes it for written,
+  // so another sync does nothing, and only writing the bytes again brings them to the disk. They
+  // are not cut off first, as somebody may have been told of them. All before them is on the disk:
+  // the writer syncs each batch, and each head, before it writes anything else.
+  if (absl::Status written = reader_->WriteEndAgain(); !written.ok()) return written;
   const absl::Status cut = disk_->Truncate(SegmentPath(directory_, last_), end_.whole_bytes);
   return cut.ok() ? disk_->SyncDirectory(directory_) : cut;
 }

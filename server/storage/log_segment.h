@@ -103,6 +103,12 @@ class LogSegmentReader {
   };
   const End& end() const { return end_; }
 
+  /// Writes the last whole batch over itself, or the head if there is no batch. It is on the disk
+  /// when this returns OK, also if a process before could not sync it. DATA_LOSS with path and
+  /// position if it is not whole any more. The spans of Next end.
+  /// REQUIRES: Next returned nothing, and the head is whole.
+  absl::Status WriteEndAgain();
+
  private:
   LogSegmentReader(Disk& disk, std::string path, uint64_t number, uint64_t bytes)
       : disk_(&disk), path_(std::move(path)), number_(number), bytes_(bytes) {}
@@ -134,8 +140,8 @@ class LogSegmentReader {
   uint64_t bytes_;
   std::optional<SegmentHead> head_;
   uint64_t batches_ = 0;
-  uint64_t position_ = 0;
-  std::vector<std::byte> buffer_;  // All of a batch but its header.
+  uint64_t position_ = 0;          // Where the last whole batch begins, or the head.
+  std::vector<std::byte> buffer_;  // All of a batch but its header; all in WriteEndAgain.
   End end_;                        // What was whole so far, and then all.
   bool is_at_end_ = false;
 };
@@ -166,7 +172,8 @@ class LogReader {
   const LogSegmentReader::End& end() const { return end_; }
 
   /// Cuts off the torn batch, so that later readers find the segment whole, and removes a newer
-  /// segment without a whole head. REQUIRES: Next returned nothing.
+  /// segment without a whole head. All that was read is on the disk when this returns OK.
+  /// REQUIRES: Next returned nothing.
   absl::Status CutTail();
 
  private:

@@ -105,6 +105,23 @@ absl::StatusOr<std::optional<std::vector<std::span<const std::byte>>>> LogSegmen
   return *std::move(records);
 }
 
+absl::Status LogSegmentReader::WriteEndAgain() {
+  buffer_.resize(end_.whole_bytes - position_);
+  if (absl::Status read = disk_->ReadAt(path_, position_, buffer_); !read.ok()) return read;
+  bool is_whole = false;
+  if (position_ == 0) {
+    is_whole = DecodeHead(buffer_).has_value();
+  } else {
+    const std::optional<BatchHeader> header = DecodeBatchHeader(buffer_);
+    is_whole = header && HashOf(std::span(buffer_).subspan(kBatchHeaderBytes)) == header->body;
+  }
+  // What the system could not write, it may forget at any time. The disk's own bytes are read then.
+  if (!is_whole) {
+    return Damaged(path_, position_, end_.whole_bytes, "were whole before, and are not any more");
+  }
+  return disk_->WriteAt(path_, position_, buffer_);
+}
+
 absl::StatusOr<bool> LogSegmentReader::ReadBatch(const BatchHeader& header, uint64_t batch_end) {
   const uint64_t begin = end_.whole_bytes + kBatchHeaderBytes;
   buffer_.resize(batch_end - begin);

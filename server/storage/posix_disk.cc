@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Linux reads at most about 2 GiB in one call; smaller pieces also keep a call short.
+// Linux reads or writes at most about 2 GiB in one call; smaller pieces also keep a call short.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 // A file's bytes begin to go to the disk when there are so many, and not only when they are synced.
@@ -157,6 +157,22 @@ absl::Status PosixDisk::ReadAt(const std::string& path, uint64_t offset,
     offset += static_cast<uint64_t>(got);
   }
   return absl::OkStatus();
+}
+
+absl::Status PosixDisk::WriteAt(const std::string& path, uint64_t offset,
+                                std::span<const std::byte> bytes) {
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (!file.is_open()) return Failure("write", path, errno);
+  while (!bytes.empty()) {
+    const ssize_t written =
+        pwrite(file.get(), bytes.data(), std::min<size_t>(bytes.size(), kPieceBytes),
+               static_cast<off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Failure("write", path, errno);
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += static_cast<uint64_t>(written);
+  }
+  return fsync(file.get()) == 0 ? absl::OkStatus() : Failure("sync", path, errno);
 }
 
 absl::Status PosixDisk::Truncate(const std::string& path, uint64_t bytes) {

@@ -18,6 +18,8 @@ class PosixDisk final : public Disk {
   absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path) override;
   absl::Status ReadAt(const std::string& path, uint64_t offset,
                       std::span<std::byte> bytes) override;
+  absl::Status WriteAt(const std::string& path, uint64_t offset,
+                       std::span<const std::byte> bytes) override;
   absl::Status Truncate(const std::string& path, uint64_t bytes) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;

@@ -63,8 +63,8 @@ class SimulatedDisk::File final : public DiskFile {
   }
 
   absl::Status Sync() override {
-    if (absl::Status counted = disk_.Count(path_); !counted.ok()) return counted;
-    node_->synced_bytes = node_->bytes;
+    if (absl::Status counted = disk_.CountSync(path_, node_.get()); !counted.ok()) return counted;
+    node_->Sync();
     return absl::OkStatus();
   }
 
@@ -90,6 +90,26 @@ absl::Status SimulatedDisk::Count(const std::string& path) {
   ++calls_;
   if (calls_ == fails_at_ || calls_ >= stops_at_) return Failure(path, "Input/output error");
   return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::CountSync(const std::string& path, Node* file) {
+  absl::Status counted = Count(path);
+  if (!counted.ok() && file != nullptr && calls_ < stops_at_) file->DropUnsynced();
+  return counted;
+}
+
+void SimulatedDisk::Node::DropUnsynced() {
+  dropped.emplace_back(bytes_clean, bytes.size());
+  bytes_clean = bytes.size();
+}
+
+void SimulatedDisk::Node::EndDropped(size_t begin, size_t end) {
+  std::vector<std::pair<size_t, size_t>> left;
+  for (const auto& [first, last] : dropped) {
+    if (first < begin) left.emplace_back(first, std::min(last, begin));
+    if (last > end) left.emplace_back(std::max(first, end), last);
+  }
+  dropped = std::move(left);
 }
 
 std::shared_ptr<SimulatedDisk::Node> SimulatedDisk::Find(const std::string& path) const {
@@ -133,13 +153,26 @@ absl::Status SimulatedDisk::ReadAt(const std::string& path, uint64_t offset,
   return absl::OkStatus();
 }
 
-absl::Status SimulatedDisk::Truncate(const std::string& path, uint64_t bytes) {
-  if (absl::Status counted = Count(path); !counted.ok()) return counted;
+absl::Status SimulatedDisk::WriteAt(const std::string& path, uint64_t offset,
+                                    std::span<const std::byte> bytes) {
   const std::shared_ptr<Node> node = Find(path);
+  if (absl::Status counted = CountSync(path, node.get()); !counted.ok()) return counted;
+  if (node == nullptr) return Missing(path);
+  PS_CHECK(offset + bytes.size() <= node->bytes.size());
+  std::ranges::copy(bytes, std::as_writable_bytes(std::span(node->bytes)).begin() + offset);
+  node->EndDropped(offset, offset + bytes.size());
+  node->Sync();
+  return absl::OkStatus();
+}
+
+absl::Status SimulatedDisk::Truncate(const std::string& path, uint64_t bytes) {
+  const std::shared_ptr<Node> node = Find(path);
+  if (absl::Status counted = CountSync(path, node.get()); !counted.ok()) return counted;
   if (node == nullptr) return Missing(path);
   PS_CHECK(bytes <= node->bytes.size());
   node->bytes.resize(bytes);
-  node->synced_bytes = node->bytes;
+  node->EndDropped(bytes, std::string::npos);
+  node->Sync();
   return absl::OkStatus();
 }
 
@@ -160,6 +193,7 @@ absl::Status SimulatedDisk::Remove(const std::string& path) {
   const std::shared_ptr<Node> node = Find(path);
   if (node == nullptr) return Missing(path);
   if (!node->entries.empty()) return Failure(path, "Directory not empty");
+  if (NameOf(path) == kept_) return Failure(path, "in use");
   FindDirectory(ParentOf(path))->entries.erase(NameOf(path));
   return absl::OkStatus();
 }
@@ -222,12 +256,16 @@ void SimulatedDisk::Crash(std::optional<uint64_t> seed) {
     } else {
       node->synced_entries = node->entries;
     }
+    for (const auto& [begin, end] : node->dropped) {
+      std::fill(node->bytes.begin() + begin, node->bytes.begin() + end, '\0');
+    }
+    node->dropped.clear();
     // An Append only adds bytes, so those that were synced are the first ones.
-    const size_t unsynced = node->bytes.size() - node->synced_bytes.size();
+    const size_t unsynced = node->bytes.size() - node->bytes_on_disk;
     const size_t left = seed ? random() % (unsynced + 1) : 0;
-    node->bytes.resize(node->synced_bytes.size() + left);
-    if (seed) LoseSectors(node->bytes, node->synced_bytes.size(), random);
-    node->synced_bytes = node->bytes;
+    node->bytes.resize(node->bytes_on_disk + left);
+    if (seed) LoseSectors(node->bytes, node->bytes_on_disk, random);
+    node->Sync();
     for (const auto& [name, entry] : node->entries) nodes.push_back(entry);
   }
   locked_.clear();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/storage/disk.h"
@@ -23,6 +24,10 @@ namespace slipstream {
 /// and the last bytes are zeros, and a directory may keep all of its new, renamed and removed names
 /// or none.
 ///
+/// A sync that fails drops the bytes that it should have carried over, as Linux does: they are
+/// still read, but count as written. No later sync carries them over, unless they are written
+/// again, and a crash leaves zeros in their place.
+///
 /// The calls of Disk and DiskFile are counted, so that a test can let each of them fail in turn.
 ///
 /// Not thread-safe: one owner.
@@ -31,6 +36,8 @@ class SimulatedDisk final : public Disk {
   absl::StatusOr<std::unique_ptr<DiskFile>> Create(const std::string& path) override;
   absl::Status ReadAt(const std::string& path, uint64_t offset,
                       std::span<std::byte> bytes) override;
+  absl::Status WriteAt(const std::string& path, uint64_t offset,
+                       std::span<const std::byte> bytes) override;
   absl::Status Truncate(const std::string& path, uint64_t bytes) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::Status Remove(const std::string& path) override;
@@ -43,11 +50,15 @@ class SimulatedDisk final : public Disk {
   uint64_t calls() const { return calls_; }
 
   /// Lets the `number`-th call from now on fail, counted from 1. An Append that fails adds a half
-  /// of its bytes.
+  /// of its bytes. A Sync, WriteAt or Truncate that fails drops what the file has not synced.
   void FailCall(uint64_t number) { fails_at_ = calls_ + number; }
 
-  /// Lets that call and all later ones fail, as the machine stands still. Crash ends this.
+  /// Lets that call and all later ones fail, as the machine stands still. They drop nothing. Crash
+  /// ends this.
   void StopAtCall(uint64_t number) { stops_at_ = calls_ + number; }
+
+  /// Lets no file of this name be removed, as if it were on NFS and another process had it open.
+  void KeepFiles(std::string name) { kept_ = std::move(name); }
 
   /// No call fails any more because of FailCall or StopAtCall. So these may stand for the end of a
   /// process alone, whose machine goes on and forgets nothing.
@@ -73,9 +84,22 @@ class SimulatedDisk final : public Disk {
   /// A file or directory. A directory's names lead to nodes, which may be on the disk before the
   /// names are.
   struct Node {
+    /// All bytes are on the disk then but those that were dropped.
+    void Sync() { bytes_on_disk = bytes_clean = bytes.size(); }
+
+    /// Drops what Sync would carry over.
+    void DropUnsynced();
+
+    /// The bytes from `begin` up to `end` were written again, or cut off.
+    void EndDropped(size_t begin, size_t end);
+
     bool is_directory = false;
     std::string bytes;
-    std::string synced_bytes;
+    size_t bytes_on_disk = 0;  // The size of the file on the disk.
+    size_t bytes_clean = 0;    // How many bytes the next sync need not carry over; the first ones.
+
+    // The ranges of bytes, from the first one up to the second, of which the disk has only zeros.
+    std::vector<std::pair<size_t, size_t>> dropped;
     std::map<std::string, std::shared_ptr<Node>> entries;
     std::map<std::string, std::shared_ptr<Node>> synced_entries;
   };
@@ -84,6 +108,10 @@ class SimulatedDisk final : public Disk {
 
   /// Counts a call, and fails it if its turn has come.
   absl::Status Count(const std::string& path);
+
+  /// Counts a call that syncs the file, and drops bytes if it fails and the machine goes on. The
+  /// file is null if there is none.
+  absl::Status CountSync(const std::string& path, Node* file);
 
   /// Returns null if there is no such file or directory.
   std::shared_ptr<Node> Find(const std::string& path) const;
@@ -96,6 +124,7 @@ class SimulatedDisk final : public Disk {
   uint64_t fails_at_ = std::numeric_limits<uint64_t>::max();
   uint64_t stops_at_ = std::numeric_limits<uint64_t>::max();
   uint64_t capacity_ = std::numeric_limits<uint64_t>::max();
+  std::string kept_;  // The name of files that stay.
 };
 
 }  // namespace slipstream

@@ -130,7 +130,7 @@ TEST_F(CheckpointCommandTest, ListsWhatEachShardHas) {
 
 TEST_F(CheckpointCommandTest, SaysThatThereAreNone) {
   EXPECT_EQ(Do({.action = Action::kLs, .directory = "/no/such"}), 74);
-  EXPECT_EQ(err_, "psctl: error: cannot read /no/such: No such file or directory\n");
+  EXPECT_EQ(err_, "psctl: error: cannot list /no/such: No such file or directory\n");
   fs::create_directories(directory_);
   EXPECT_EQ(Do({.action = Action::kVerify}), 74);
   EXPECT_EQ(err_, "psctl: error: " + directory_ + " has no checkpoints\n");
@@ -218,6 +218,18 @@ TEST_F(CheckpointCommandTest, ExportsNoModelWithoutAShardOrWithDamage) {
       << '!';
   EXPECT_EQ(Do({.action = Action::kExport}), 74);
   EXPECT_THAT(err_, HasSubstr("checksum"));
+  EXPECT_FALSE(fs::exists(output_));
+}
+
+TEST_F(CheckpointCommandTest, ExportsNoMixtureOfRuns) {
+  Save(0, 0, 5);
+  Save(1, 0, 5, kRun + 1);
+  fs::rename(directory_ + "/00000000000000ac/shard-1", PathOf(1, ""));
+
+  EXPECT_EQ(Do({.action = Action::kVerify}), 74);
+  EXPECT_THAT(err_, HasSubstr(PathOf(1, "checkpoint-0-5") + ": is the checkpoint "));
+  EXPECT_EQ(Do({.action = Action::kExport}), 74);
+  EXPECT_THAT(err_, HasSubstr("shard-1 has no checkpoint that can be used"));
   EXPECT_FALSE(fs::exists(output_));
 }
 

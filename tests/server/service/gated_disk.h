@@ -64,6 +64,11 @@ class GatedDisk final : public Disk {
     Pass(path);
     return disk_.ReadAt(path, offset, bytes);
   }
+  absl::Status WriteAt(const std::string& path, uint64_t offset,
+                       std::span<const std::byte> bytes) override {
+    MutexLock lock(mutex_);
+    return disk_.WriteAt(path, offset, bytes);
+  }
   absl::Status Truncate(const std::string& path, uint64_t bytes) override {
     MutexLock lock(mutex_);
     return disk_.Truncate(path, bytes);

@@ -164,7 +164,7 @@ TEST_F(RunStartTest, APartOfASetIsRefusedWhereOtherServersMayChooseAnotherVersio
 TEST_F(RunStartTest, ADirectoryWithoutCheckpointsIsNamed) {
   StartAgain(/*optimizer_state=*/true);
 
-  EXPECT_THAT(AwaitFailure(), HasSubstr("training.start_from: cannot read " + directory_));
+  EXPECT_THAT(AwaitFailure(), HasSubstr("training.start_from: cannot list " + directory_));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "server/storage/log_segment.h"
+#include "server/storage/posix_disk.h"
 #include "tests/server/storage/checkpoint_fixture.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/simulated_disk.h"
@@ -170,6 +172,55 @@ TEST_F(CheckpointStoreTest, KeepsTheNewestAndWhatIsSafe) {
   disk_.Crash();
   Open();
   EXPECT_THAT(store_->saved(), ElementsAre(Saved(1, 8), Saved(2, 6)));
+}
+
+TEST_F(CheckpointStoreTest, RemovesWhateverAnOldCheckpointHas) {
+  SaveAll({Saved(0, 1), Saved(0, 2)});
+  const std::string notes = std::string(kDirectory) + "/checkpoint-0-1/notes/of";
+  ASSERT_TRUE(disk_.MakeDirectories(notes).ok());
+  ASSERT_TRUE(disk_.Create(notes + "/today").ok());
+
+  ASSERT_TRUE(store_->Prune(1, std::nullopt).ok());
+
+  EXPECT_THAT(Names(), ElementsAre("checkpoint-0-2"));
+}
+
+TEST_F(CheckpointStoreTest, RemovesALinkAndNotWhatItLeadsTo) {
+  const std::string directory = testing::TempDir() + "/checkpoint_store_test";
+  std::filesystem::remove_all(directory);
+  PosixDisk disk;
+  store_ = CheckpointStore::Open(disk, directory, kRun, kShard).value();
+  SaveAll({Saved(0, 1), Saved(0, 2)});
+  std::filesystem::create_directories(directory + "/elsewhere/data");
+  std::filesystem::create_symlink(directory + "/elsewhere",
+                                  store_->directory() + "/checkpoint-0-1/link");
+
+  ASSERT_TRUE(store_->Prune(1, std::nullopt).ok());
+
+  EXPECT_FALSE(std::filesystem::exists(store_->directory() + "/checkpoint-0-1.unfinished"));
+  EXPECT_TRUE(std::filesystem::exists(directory + "/elsewhere/data"));
+  std::filesystem::remove_all(directory);
+}
+
+TEST_F(CheckpointStoreTest, AFileThatDoesNotGoKeepsNothingElseFromBeingDone) {
+  for (const uint64_t number : {1, 2, 3}) {
+    ASSERT_TRUE(LogSegmentWriter::Create(disk_, kDirectory, number).ok());
+    ASSERT_TRUE(SaveContent(*store_, Saved(0, number), Content::Of(number), number).ok());
+  }
+  ASSERT_TRUE(disk_.Create(std::string(kDirectory) + "/checkpoint-0-1/.nfs1").ok());
+  disk_.KeepFiles(".nfs1");
+
+  const std::string left = std::string(kDirectory) + "/checkpoint-0-1.unfinished";
+  for ([[maybe_unused]] const char* time : {"first", "second"}) {
+    EXPECT_EQ(store_->Prune(1, std::nullopt), absl::DataLossError(left + "/.nfs1: in use"));
+    EXPECT_THAT(Names(), ElementsAre("checkpoint-0-1.unfinished", "checkpoint-0-3", "log-3"));
+  }
+
+  EXPECT_EQ(disk_.List(left).value().size(), 1u);
+  ASSERT_TRUE(SaveContent(*store_, Saved(0, 4), Content::Of(4), 3).ok());
+  Open();
+  EXPECT_THAT(store_->saved(), ElementsAre(Saved(0, 3), Saved(0, 4)));
+  EXPECT_EQ(log_.Count(left + "/.nfs1: in use"), 1);
 }
 
 TEST_F(CheckpointStoreTest, RemovesWhatALifeLeavesBehindThatBeginsEarlier) {

@@ -90,6 +90,18 @@ TEST_P(DiskTest, AppendsPartsAndCutsAFileOff) {
   EXPECT_EQ(Read(*disk_, path, 0, 10), all.substr(0, 10));
 }
 
+TEST_P(DiskTest, WritesOverBytesOfAFile) {
+  const std::string path = directory_ + "/a/one";
+  ASSERT_TRUE(Write(*disk_, path, "0123456789").ok());
+
+  ASSERT_TRUE(disk_->WriteAt(path, 3, Bytes("abc")).ok());
+  ASSERT_TRUE(disk_->WriteAt(path, 9, Bytes("x")).ok());
+
+  EXPECT_EQ(Read(*disk_, path, 0, 10), "012abc678x");
+  EXPECT_THAT(disk_->List(directory_ + "/a").value(),
+              Contains(DiskEntry{.name = "one", .bytes = 10}));
+}
+
 TEST_P(DiskTest, AppendsManyBytesInOrder) {
   // These are so many that the system is told to write some of them before they are synced.
   std::string all(size_t{13} << 20, '\0');
@@ -146,6 +158,7 @@ TEST_P(DiskTest, RefusesWhatCannotBeAndNamesThePath) {
          directory_ + "/a");
   expect(disk_->Create(none).status(), absl::StatusCode::kNotFound, none);
   expect(disk_->ReadAt(none, 0, bytes), absl::StatusCode::kNotFound, none);
+  expect(disk_->WriteAt(none, 0, bytes), absl::StatusCode::kNotFound, none);
   expect(disk_->Truncate(none, 0), absl::StatusCode::kNotFound, none);
   expect(disk_->Rename(none, one), absl::StatusCode::kNotFound, none);
   expect(disk_->Remove(none), absl::StatusCode::kNotFound, none);
@@ -197,6 +210,43 @@ TEST(SimulatedDiskTest, ATruncationIsOnTheDiskAtOnce) {
   disk.Crash();
 
   EXPECT_THAT(disk.List("/a").value(), ElementsAre(DiskEntry{.name = "one", .bytes = 4}));
+}
+
+TEST(SimulatedDiskTest, WhatASyncHasDroppedIsReadButOnlyWritingItAgainBringsItToTheDisk) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(disk.MakeDirectories("/a").ok());
+  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk.Create("/a/one");
+  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
+  ASSERT_TRUE((*file)->Append(Bytes("0123")).ok());
+  disk.FailCall(1);
+  ASSERT_FALSE((*file)->Sync().ok());
+  ASSERT_TRUE((*file)->Append(Bytes("4567")).ok());
+  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_TRUE(disk.Truncate("/a/one", 8).ok());
+  EXPECT_EQ(Read(disk, "/a/one", 0, 8), "01234567");
+
+  ASSERT_TRUE(disk.WriteAt("/a/one", 1, Bytes("12")).ok());
+  disk.Crash();
+
+  std::string expected = "01234567";
+  expected[0] = expected[3] = '\0';
+  EXPECT_EQ(Read(disk, "/a/one", 0, 8), expected);
+}
+
+TEST(SimulatedDiskTest, WhatTheEndOfAProcessLeavesIsNotDropped) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(disk.MakeDirectories("/a").ok());
+  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk.Create("/a/one");
+  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
+  ASSERT_TRUE((*file)->Append(Bytes("0123")).ok());
+  disk.StopAtCall(1);
+  ASSERT_FALSE((*file)->Sync().ok());
+  disk.EndFailures();
+
+  ASSERT_TRUE(disk.Truncate("/a/one", 4).ok());
+  disk.Crash();
+
+  EXPECT_EQ(Read(disk, "/a/one", 0, 4), "0123");
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,10 +14,8 @@
 namespace slipstream {
 namespace {
 
-using testing::AllOf;
-using testing::Ge;
+using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Le;
 
 const std::vector<Batch>& Batches() {
   static const std::vector<Batch> batches = {{RecordOf(1, 20), RecordOf(2, 5000)},
@@ -81,11 +80,12 @@ void ExpectPrefix(const std::vector<std::string>& records, size_t batches_at_lea
 }
 
 /// Expects that a server can go on with the log, and finds so many batches at least; and that
-/// another server finds the same, and what the first one has added.
-void ExpectAllThere(Disk& disk, size_t batches_at_least) {
+/// another server finds the same after a crash, and what the first one has added.
+void ExpectAllThere(SimulatedDisk& disk, size_t batches_at_least) {
   const absl::StatusOr<LogContent> read = GoOn(disk);
   ASSERT_TRUE(read.ok()) << read.status();
   ExpectPrefix(read->records, batches_at_least);
+  disk.Crash();
   const absl::StatusOr<LogContent> again = ReadLog(disk);
   ASSERT_TRUE(again.ok()) << again.status();
   std::vector<std::string> expected = read->records;
@@ -181,6 +181,59 @@ TEST(LogFaultsTest, AFullDiskLosesNoBatchThatWasWritten) {
 
     ExpectAllThere(*disk, written);
   }
+}
+
+TEST(LogFaultsTest, ABatchThatCouldNotBeSyncedIsOnTheDiskOnceAServerGoesOnWithIt) {
+  const std::unique_ptr<SimulatedDisk> disk = NewDisk();
+  LogSegmentWriter writer = LogSegmentWriter::Create(*disk, kLogDirectory, 1).value();
+  ASSERT_TRUE(WriteBatch(writer, {RecordOf(1, 700)}).ok());
+  disk->FailCall(2);  // The sync, and not the write.
+  ASSERT_FALSE(WriteBatch(writer, {RecordOf(2, 5000)}).ok());
+  ASSERT_TRUE(disk->has_failed());
+
+  const absl::StatusOr<LogContent> read = GoOn(*disk);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_THAT(read->records, ElementsAre(RecordOf(1, 700), RecordOf(2, 5000)));
+  disk->Crash();
+
+  const absl::StatusOr<LogContent> again = ReadLog(*disk);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_THAT(again->records, ElementsAre(RecordOf(1, 700), RecordOf(2, 5000), "goes on"));
+}
+
+TEST(LogFaultsTest, AHeadThatCouldNotBeSyncedIsOnTheDiskOnceAServerGoesOnWithIt) {
+  const std::unique_ptr<SimulatedDisk> disk = NewDisk();
+  disk->FailCall(4);  // The sync of the head, after List, Create and Append.
+  ASSERT_FALSE(LogSegmentWriter::Create(*disk, kLogDirectory, 1).ok());
+  ASSERT_TRUE(disk->has_failed());
+
+  const absl::StatusOr<LogContent> read = GoOn(*disk);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->last, 1u);
+  disk->Crash();
+
+  const absl::StatusOr<LogContent> again = ReadLog(*disk);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_THAT(again->records, ElementsAre("goes on"));
+}
+
+TEST(LogFaultsTest, NoServerGoesOnWithABatchThatIsForgottenAfterItWasRead) {
+  const std::unique_ptr<SimulatedDisk> disk = NewDisk();
+  LogSegmentWriter writer = LogSegmentWriter::Create(*disk, kLogDirectory, 1).value();
+  ASSERT_TRUE(WriteBatch(writer, {"x"}).ok());
+  const uint64_t whole = writer.bytes();
+  ASSERT_TRUE(WriteBatch(writer, {"y"}).ok());
+  LogReader reader = LogReader::Open(*disk, kLogDirectory, 1).value();
+  ASSERT_THAT(ReadRest(reader)->records, ElementsAre("x", "y"));
+  std::string& bytes = disk->BytesOf(SegmentPath(kLogDirectory, 1));
+  std::fill(bytes.begin() + whole, bytes.end(), '\0');
+
+  const absl::Status cut = reader.CutTail();
+
+  EXPECT_EQ(cut.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(cut.message()),
+              HasSubstr("/log/log-1: damaged: bytes 1024 to 1536 were whole before"));
+  EXPECT_THAT(ReadAndCutLog(*disk)->records, ElementsAre("x"));
 }
 
 /// Damages a log of about 64 KiB.
