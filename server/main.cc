@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <variant>
@@ -102,6 +103,18 @@ std::string WithoutGroup(uint32_t group, const ClusterSpec& cluster) {
       group, cluster.groups(), cluster.workers, cluster.tree.fanout);
 }
 
+/// Returns the exit code of a process that has drained, and logs why it ends.
+int EndOf(absl::Status status, const absl::Status& push_log, const StopSignal& stop) {
+  // If the push log lacks pushes, this process has already logged that.
+  if (stop.stopped()) {
+    LogInfo("stopped by a signal", {{"signal", stop.signal()}});
+    return push_log.ok() ? stop.ExitStatus() : static_cast<int>(ExitCodeFor(push_log));
+  }
+  if (!status.ok()) LogError(std::string(status.message()));
+  status.Update(push_log);
+  return static_cast<int>(ExitCodeFor(status));
+}
+
 int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen,
         const StopSignal& stop) {
   ServerProcess::Options options = {
@@ -136,15 +149,15 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
     }
     status = process.Serve(stop);
   }
-  // If the push log lacks pushes, this process has already logged that.
   const absl::Status push_log = process.Finish();
-  if (stop.stopped()) {
-    LogInfo("stopped by a signal", {{"signal", stop.signal()}});
-    return push_log.ok() ? stop.ExitStatus() : static_cast<int>(ExitCodeFor(push_log));
+  const int code = EndOf(status, push_log, stop);
+  if (process.IsAtDisk()) {
+    // To wait for the disk could take any time. A checkpoint that is not complete has no name yet,
+    // and the next process removes it.
+    LogWarning("ends while a checkpoint is being written or read");
+    std::_Exit(code);
   }
-  if (!status.ok()) LogError(std::string(status.message()));
-  status.Update(push_log);
-  return static_cast<int>(ExitCodeFor(status));
+  return code;
 }
 
 int Main(int argc, char** argv) {

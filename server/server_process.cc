@@ -20,6 +20,7 @@
 #include "common/config/run_change_reader.h"
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
+#include "common/files/whole_file.h"
 #include "common/local/local_socket.h"
 #include "common/log/log.h"
 #include "common/memory/heap_trim.h"
@@ -238,7 +239,12 @@ absl::StatusOr<std::optional<SavedCoordinator>> ServerProcess::FindSavedRun() co
   if (!saved.ok() || !saved->has_value()) return saved;
   const absl::StatusOr<Coordinator::SavedRun> peeked = Coordinator::PeekAt((*saved)->state);
   if (!peeked.ok()) return peeked.status();
-  if (peeked->is_over) return std::nullopt;
+  if (peeked->is_over) {
+    LogWarning(
+        "the run that this directory holds is over; beginning a new one",
+        {{"directory", run.durability.directory}, {"over", fmt::format("{:016x}", peeked->run)}});
+    return std::nullopt;
+  }
   const std::string difference = SettingsDifference(run, (*saved)->settings);
   if (difference.empty()) {
     const absl::Status restored =
@@ -262,6 +268,7 @@ absl::Status ServerProcess::MakeCoordinator() {
     absl::StatusOr<std::unique_ptr<DiskLock>> lock = disk_.Lock(directory);
     if (!lock.ok()) return lock.status();
     coordinator_lock_ = *std::move(lock);
+    RemoveAbandonedFiles(directory);
   }
   absl::StatusOr<std::optional<SavedCoordinator>> saved = FindSavedRun();
   if (!saved.ok()) return saved.status();

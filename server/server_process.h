@@ -84,6 +84,9 @@ class ServerProcess {
   /// is written. DATA_LOSS if that lacks pushes.
   absl::Status Finish();
 
+  /// Returns whether a thread writes or reads a checkpoint, for which the destructor would wait.
+  bool IsAtDisk() { return shard_ != nullptr && shard_->IsAtDisk(); }
+
  private:
   absl::Status MakeServices(const std::string& local_socket);
   absl::Status MakeShard(const std::string& local_socket);

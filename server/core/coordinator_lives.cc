@@ -73,7 +73,7 @@ void Coordinator::ReturnAll(absl::Time now) {
   for (const auto& server : servers_.servers()) {
     Return(server->report, Life{Value(highest) + 1}, *cut);
   }
-  saves_->OnInterrupted();
+  saves_->OnReturned(*cut);
   const bool goes_back = GoBackTo(*cut, now);
   PublishOrders(now);
   returns_.OnAnnounced(orders_.number);

@@ -48,7 +48,8 @@ void Saves::OrderIfDue(const Servers& servers, bool together, absl::Time now) {
   for (const auto& server : servers.servers()) {
     const Progress progress = ProgressOf(server->report, together);
     if (progress == Progress::kAhead) return;
-    if (progress == Progress::kWriting && now - *since_ < kIntervalsMax * interval_) return;
+    const bool is_waited_for = together || now - *since_ < kWritingMax;
+    if (progress == Progress::kWriting && is_waited_for) return;
     has_missed |= progress == Progress::kMissed;
   }
   if (is_awaited() && AllHaveSaved(servers, together)) carried_out_ = order_.number;
@@ -85,11 +86,16 @@ Saves::Progress Saves::ProgressOf(const ServerReport& report, bool together) con
   if (is_settled_ || was_together != together) return Progress::kDone;
   if (!together) {
     const bool has_made_versions = report.version > shard.version;
-    return has_made_versions && !HasSavedSince(report) ? Progress::kWriting : Progress::kDone;
+    const bool is_writing = has_made_versions && !HasSavedSince(report) && !report.cannot_save;
+    return is_writing ? Progress::kWriting : Progress::kDone;
   }
   if (HasOrdered(report)) return Progress::kDone;
   if (report.version < order_.version) return Progress::kAhead;
-  return shard.learned_at > order_.version ? Progress::kMissed : Progress::kWriting;
+  // A later checkpoint, such as the last one of a stage, may have taken the place of the ordered
+  // one before that was written.
+  const std::optional<SavedVersion> newest = NewestOfLife(report);
+  const bool is_beyond = newest.has_value() && newest->version > order_.version;
+  return is_beyond || shard.learned_at > order_.version ? Progress::kMissed : Progress::kWriting;
 }
 
 bool Saves::HasOrdered(const ServerReport& report) const {
@@ -147,6 +153,11 @@ void Saves::OnInterrupted() {
   if (is_awaited()) awaited_ = std::max(awaited_, order_.number + 1);
   is_settled_ = true;
   since_.reset();
+}
+
+void Saves::OnReturned(const SavedVersion& from) {
+  order_.safe = from;
+  OnInterrupted();
 }
 
 }  // namespace slipstream

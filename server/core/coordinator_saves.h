@@ -39,9 +39,10 @@ struct SaveProgress {
 /// was beyond the version when it learned of it, the next one lies twice as far ahead.
 ///
 /// The next order is given when the interval has passed and the shards have carried out the last
-/// one. A shard that went beyond the version without having named its checkpoint is probably still
-/// writing, so it gets more time. If it needs much more, writing has failed, and the next order
-/// tries again.
+/// one. A shard that has not named its checkpoint is still writing: with a newer order it would hold
+/// one more version in memory. If it cannot write, its server tries again by itself. Where shards
+/// return together, the others could do nothing with newer checkpoints until then, and would fill
+/// their disks; where each saves for itself, they go on without it.
 ///
 /// Somebody may wait for an order (Await). Then it does not wait for the interval, and neither does
 /// the one that follows it if a shard learned of it too late.
@@ -52,8 +53,9 @@ class Saves {
   static constexpr uint64_t kMarginMin = 2;
   static constexpr uint64_t kMarginMax = uint64_t{1} << 20;
 
-  /// After how many intervals a shard that is still writing is no longer waited for.
-  static constexpr int kIntervalsMax = 10;
+  /// How long shards that save each for themselves wait for one that is still writing. Its disk
+  /// probably hangs.
+  static constexpr absl::Duration kWritingMax = absl::Minutes(10);
 
   Saves(absl::Duration interval, uint32_t shards) : interval_(interval), shards_(shards) {}
 
@@ -94,6 +96,9 @@ class Saves {
   /// Notes that a shard has another process, or has gone back to a checkpoint: it may never carry
   /// out what was ordered before.
   void OnInterrupted();
+
+  /// Notes that all shards go back to a checkpoint, and abandon those that are newer.
+  void OnReturned(const SavedVersion& from);
 
   /// The order so far; `number` 0 before the first.
   const SaveOrder& order() const { return order_; }

@@ -40,6 +40,9 @@ struct ServerReport {
   std::vector<SavedVersion> saved;
   bool knows_saved = false;
 
+  /// Set if its last try to write a checkpoint failed. It tries again by itself.
+  bool cannot_save = false;
+
   /// Why the server cannot take part. Empty if it can.
   std::string failure;
 

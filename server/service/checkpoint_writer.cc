@@ -61,6 +61,11 @@ bool CheckpointWriter::has_failed() {
   return !failure_.empty();
 }
 
+bool CheckpointWriter::is_writing() {
+  MutexLock lock(mutex_);
+  return is_writing_;
+}
+
 bool CheckpointWriter::HasOrCannotWrite(Life life, Version version) {
   const std::vector<SavedVersion> all = saved();
   MutexLock lock(mutex_);

@@ -84,6 +84,9 @@ class CheckpointWriter {
   /// Waits until nothing waits to be written, at most until `end`.
   void Finish(std::chrono::steady_clock::time_point end);
 
+  /// Returns whether a checkpoint is being written, or could not be and is tried again.
+  bool is_writing();
+
   /// Describes the newest checkpoint, and the last failure.
   void Describe(v1::ShardStatus& status);
 

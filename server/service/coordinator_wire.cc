@@ -21,6 +21,7 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.life = Life{wire.life()};
   for (const v1::SavedVersion& saved : wire.saved()) report.saved.push_back(FromWire(saved));
   report.knows_saved = wire.knows_saved();
+  report.cannot_save = !wire.status().checkpoint_failure().empty();
   report.failure = wire.failure();
   report.members_max = wire.members_max();
   report.version = Version{wire.progress().version()};

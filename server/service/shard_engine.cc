@@ -101,9 +101,13 @@ bool ShardEngine::ReadersWait() {
 
 std::string ShardEngine::Failure() {
   MutexLock lock(mutex_);
-  // A directory that another process has is free once that ends.
-  const bool may_pass = store_failure_.ok() || absl::IsResourceExhausted(store_failure_);
-  return may_pass ? shard_->failure() : std::string(store_failure_.message());
+  if (!recovery_failure_.empty()) return recovery_failure_;
+  // A directory that another process has is free once that ends. And once the run has begun, its
+  // state is on this disk, which may be mended.
+  const bool may_pass =
+      absl::IsResourceExhausted(store_failure_) || orders_.phase >= Phase::kTraining;
+  return store_failure_.ok() || may_pass ? shard_->failure()
+                                         : std::string(store_failure_.message());
 }
 
 bool ShardEngine::Initialized() {
@@ -182,6 +186,7 @@ v1::ShardStatus ShardEngine::Report() {
   status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
   status.set_started_from(shard_->started_from());
   if (checkpoints_ != nullptr) checkpoints_->Describe(status);
+  if (!store_failure_.ok()) status.set_checkpoint_failure(std::string(store_failure_.message()));
   if (log_ != nullptr) {
     log_->Describe(status);
     if (recovered_.has_value()) status.mutable_log()->set_events_redone(recovered_->log.events);
@@ -393,6 +398,7 @@ void ShardEngine::RunJobs() {
     std::optional<ModelOrders> model;
     {
       MutexLock lock(mutex_);
+      is_recovering_ = false;
       while (!shard_->has_job() && !MayReturn() && log_stage_ != LogStage::kIsDue &&
              !(is_stopping_ && !shard_->is_running())) {
         work_came_.Wait(mutex_);
@@ -405,6 +411,7 @@ void ShardEngine::RunJobs() {
         to = std::exchange(return_, std::nullopt);
         model = orders_.model;
       }
+      is_recovering_ = !job.has_value();
     }
     if (job.has_value()) {
       RunJob(*std::move(job));

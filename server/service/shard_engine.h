@@ -113,6 +113,9 @@ class ShardEngine final : public PushEngine, public PullEngine {
   /// decided, and nothing more is decided. If the log is late, it is lost.
   void Drain(absl::Duration time);
 
+  /// Returns whether a thread writes or reads a checkpoint. The destructor would wait for it.
+  bool IsAtDisk();
+
   /// Waits until the push log has all pushes that were decided about, or has ended early. Returns
   /// the reason if it has ended early; empty if it has all pushes or there is no push log.
   /// REQUIRES: no push follows.
@@ -279,8 +282,14 @@ class ShardEngine final : public PushEngine, public PullEngine {
   // Set once, by the thread that brings orders; null before, and without durability.
   std::shared_ptr<CheckpointWriter> checkpoints_ ABSL_GUARDED_BY(mutex_);
 
-  // Why it could not be set. While another process has the directory, it is tried again.
+  // Why it could not be set. It is tried again with each report.
   absl::Status store_failure_ ABSL_GUARDED_BY(mutex_);
+
+  // Set while the thread of the jobs reads what the directory has.
+  bool is_recovering_ ABSL_GUARDED_BY(mutex_) = false;
+
+  // Why the shard cannot go on from what its directory has; empty if it can.
+  std::string recovery_failure_ ABSL_GUARDED_BY(mutex_);
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
 
   // The log.

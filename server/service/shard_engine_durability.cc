@@ -108,6 +108,11 @@ void ShardEngine::Drain(absl::Duration time) {
   checkpoints->Finish(end);
 }
 
+bool ShardEngine::IsAtDisk() {
+  MutexLock lock(mutex_);
+  return is_recovering_ || (checkpoints_ != nullptr && checkpoints_->is_writing());
+}
+
 // Returns to a checkpoint, in a new life.
 
 ShardEngine::Deliveries ShardEngine::NoteReturn() {
@@ -162,7 +167,7 @@ void ShardEngine::NoteFailedReturn(const ShardReturn& to, const absl::Status& fa
   // A damaged checkpoint is not offered any more, so the coordinator will name another one.
   if (absl::IsDataLoss(failure)) return;
   MutexLock lock(mutex_);
-  store_failure_ = failure;
+  recovery_failure_ = std::string(failure.message());
 }
 
 // The log.
@@ -220,7 +225,7 @@ void ShardEngine::Recover() {
   if (shard->failure().empty()) return LoseLog(recovered.status());
   LogError(shard->failure());
   MutexLock lock(mutex_);
-  store_failure_ = absl::InternalError(shard->failure());
+  recovery_failure_ = shard->failure();
 }
 
 void ShardEngine::GoOnFrom(const RecoveredShard& recovered, std::unique_ptr<Shard> shard) {

@@ -69,6 +69,8 @@ class ShardService final
   /// Does the same as ShardEngine::Drain.
   void Drain(absl::Duration time) { engine_.Drain(time); }
 
+  bool IsAtDisk() { return engine_.IsAtDisk(); }
+
   /// Does the same as ShardEngine::FinishPushLog. REQUIRES: the server is shut down.
   std::string FinishPushLog() { return engine_.FinishPushLog(); }
 

@@ -43,6 +43,7 @@ void SimShard::Describe(v1::SyncServerRequest& request) {
   // Before the first orders, the process does not know which run it serves.
   request.set_knows_saved(life_before_.has_value());
   for (const SavedVersion& each : saved()) *request.add_saved() = ToWire(each);
+  if (saves_.has_failed()) request.mutable_status()->set_checkpoint_failure("the disk fails");
 }
 
 bool SimShard::IsInitialized() const {

@@ -190,6 +190,20 @@ TEST_F(CoordinatorLivesTest, InStepAllReturnToTheNewestVersionThatAllHave) {
   EXPECT_EQ(coordinator().returns().shards()[0].versions_lost, 30u);
 }
 
+TEST_F(CoordinatorLivesTest, InStepTheCheckpointThatAllReturnedToIsTheOneToKeep) {
+  TrainDurably(Durable(Policy::kHardsync));
+  Reach(50, {Saved(20)});
+  Reach(60, {Saved(40)});
+  ASSERT_EQ(coordinator().orders().save.safe, Saved(40));
+
+  Restart(1);
+  saved_[1].pop_back();  // It is damaged.
+  NameCheckpoints(1);
+
+  EXPECT_EQ(OrderOf(0), Order(1, Saved(20)));
+  EXPECT_EQ(coordinator().orders().save.safe, Saved(20));
+}
+
 TEST_F(CoordinatorLivesTest, InStepTheNewLifeIsHigherThanThatOfEveryShard) {
   TrainDurably(Durable(Policy::kHardsync));
   Restart(1);

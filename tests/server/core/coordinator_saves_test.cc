@@ -29,6 +29,7 @@ class SavesTest : public testing::Test {
                                  .orders_seen = orders_,
                                  .initialized = true,
                                  .saved = std::move(saved),
+                                 .cannot_save = cannot_save_,
                                  .version = Version{version}};
     ASSERT_TRUE(servers_.Record(report, now_).ok());
     saves_.OnReport(servers_, report.shard, in_step_);
@@ -55,6 +56,7 @@ class SavesTest : public testing::Test {
   uint64_t reports_ = 0;
   uint64_t orders_ = 1;
   bool in_step_ = true;
+  bool cannot_save_ = false;
 };
 
 TEST_F(SavesTest, TheFirstOrderComesAfterAnInterval) {
@@ -119,7 +121,7 @@ TEST_F(SavesTest, TheMarginHasABound) {
   }
 }
 
-TEST_F(SavesTest, AShardThatIsStillWritingHasMoreTimeButNotForEver) {
+TEST_F(SavesTest, InStepAShardThatIsStillWritingIsWaitedFor) {
   ReportAll(300);
   now_ += kInterval;
   ASSERT_EQ(Ask(true), 330u);
@@ -127,10 +129,43 @@ TEST_F(SavesTest, AShardThatIsStillWritingHasMoreTimeButNotForEver) {
   Report(0, 340, {Saved(330)});
   Report(1, 340);
 
-  now_ += kInterval;
-  EXPECT_EQ(Ask(true), std::nullopt);
-  now_ += (Saves::kIntervalsMax - 1) * kInterval;
+  now_ += Saves::kWritingMax + kInterval;
+  EXPECT_EQ(Ask(true), std::nullopt) << "a second checkpoint would be of no use to shard 0";
+  Report(1, 400, {Saved(330)});
   EXPECT_TRUE(Ask(true).has_value());
+}
+
+TEST_F(SavesTest, InStepACheckpointBeyondTheOrderedOneMeansThatThisDoesNotCome) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(true), 330u);
+  ReportAll(320);
+  Report(0, 340, {Saved(330), Saved(340)});
+  Report(1, 340, {Saved(340)});
+
+  now_ += kInterval;
+  EXPECT_TRUE(Ask(true).has_value());
+}
+
+TEST_F(SavesTest, OutOfStepNobodyWaitsForAShardThatCannotWriteOrHangs) {
+  ReportAll(300);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(false), 0u);
+  Report(0, 400, {Saved(301)});
+  Report(1, 400);
+  now_ += kInterval;
+  ASSERT_EQ(Ask(false), std::nullopt) << "shard 1 writes";
+  cannot_save_ = true;
+  Report(1, 400);
+  ASSERT_EQ(Ask(false), 0u) << "shard 1 cannot write";
+
+  cannot_save_ = false;
+  Report(0, 500, {Saved(301), Saved(401)});
+  Report(1, 500);
+  now_ += Saves::kWritingMax - kInterval;
+  EXPECT_EQ(Ask(false), std::nullopt) << "shard 1 writes";
+  now_ += kInterval;
+  EXPECT_EQ(Ask(false), 0u) << "shard 1 hangs";
 }
 
 TEST_F(SavesTest, OutOfStepEachShardSavesItsNextVersion) {
@@ -311,7 +346,7 @@ TEST_F(SavesTest, ACheckpointOfAnEarlierOrderDoesNotCarryOutALaterOne) {
   ASSERT_EQ(Ask(false), 0u);
   Report(0, 500, {Saved(301)});
   Report(1, 500);
-  now_ += Saves::kIntervalsMax * kInterval;
+  now_ += Saves::kWritingMax;
   const uint64_t number = saves_.Await(0);
   ASSERT_EQ(Ask(false), 0u) << "shard 1 has had its time";
 

@@ -197,6 +197,47 @@ TEST_F(ShardReturnTest, ADamagedCheckpointIsNotListedAndTheShardWaitsForOtherOrd
   EXPECT_EQ(Pull().version, 0u);
 }
 
+TEST_F(ShardReturnTest, ADiskThatAReturningServerCannotUseMayBeMended) {
+  Start(kAsync, 2);
+  AwaitSaved(0);
+  bool is_mended = false;
+  open_store_ = [this,
+                 &is_mended](uint64_t run) -> absl::StatusOr<std::unique_ptr<CheckpointStore>> {
+    if (!is_mended) return absl::DataLossError("the disk is read-only");
+    return CheckpointStore::Open(disk_, directory_, run, ShardId{0});
+  };
+
+  Restart();
+  EXPECT_EQ(Report().failure(), "") << "which would end the run";
+  EXPECT_EQ(Report().status().checkpoint_failure(), "the disk is read-only");
+  EXPECT_FALSE(Report().knows_saved());
+  is_mended = true;
+  AwaitSaved(0);
+  OrderReturn(1, {});
+  AwaitLife(1);
+
+  EXPECT_EQ(Report().status().checkpoint_failure(), "");
+}
+
+TEST_F(ShardReturnTest, BeforeTrainingADiskThatCannotBeUsedEndsTheRun) {
+  open_store_ = [](uint64_t) -> absl::StatusOr<std::unique_ptr<CheckpointStore>> {
+    return absl::DataLossError("the disk is read-only");
+  };
+  ShardService::Options options;
+  options.run.durability = durability_;
+  options.open_store = open_store_;
+  ShardService service(options);
+  ServerOrders orders;
+  orders.run = 1;
+  orders.number = 1;
+
+  service.OnOrders(orders);
+
+  v1::SyncServerRequest report;
+  service.Describe(report);
+  EXPECT_EQ(report.failure(), "the disk is read-only");
+}
+
 TEST_F(ShardReturnTest, AProcessWaitsForTheDirectoryThatAnotherOneHas) {
   Start(kAsync, 2);
   AwaitSaved(0);
