@@ -1,4 +1,6 @@
 """Disks that fill up or turn read-only under a server."""
+import contextlib
+
 import cluster
 import disks
 from programs import scratch
@@ -13,33 +15,44 @@ def why_not(kind):
         return kind.why_not(directory)
 
 
-def expect_end(live, words):
-    """Expects that server 1 ends because of its disk, and says so."""
-    code = live.servers[1].wait(timeout=cluster.DEADLINE_S)
-    said = live.log_text("server-1")
+@contextlib.contextmanager
+def one_disk(trial, kind):
+    """A cluster of which one server, at random, has a disk of its own. That of server 0 also has the
+    coordinator's state. Yields the cluster, the disk and the shard of the server."""
+    shard = trial.chance.choice(SHARDS)
+    print(f"  the disk of server {shard}", flush=True)
+    with kind(trial.directory / "disk", DISK_BYTES) as disk, \
+            trial.cluster(directories={shard: disk.directory}) as live:
+        yield live, disk, shard
+
+
+def expect_end(live, shard, words):
+    """Expects that the server ends because of its disk, and says so."""
+    code = live.servers[shard].wait(timeout=cluster.DEADLINE_S)
+    said = live.log_text(f"server-{shard}")
     if code != LOG_NOT_WRITTEN or words not in said:
-        raise Broken(f"server 1 ended with {code} and did not say \"{words}\"\n{said}")
+        raise Broken(f"server {shard} ended with {code} and did not say \"{words}\"\n{said}")
 
 
 def fill_disk(trial):
     trial.killed_servers = True
-    with disks.SmallDisk(trial.directory / "disk", DISK_BYTES) as disk, \
-            trial.cluster(directories={1: disk.directory}) as live:
+    with one_disk(trial, disks.SmallDisk) as (live, disk, shard):
         for _ in trial.moments(live):
-            disk.fill_until(lambda: live.servers[1].poll() is not None, "server 1 to end")
-            expect_end(live, "No space left on device")
+            disk.fill_until(lambda: live.servers[shard].poll() is not None,
+                            f"server {shard} to end")
+            expect_end(live, shard, "No space left on device")
             disk.make_room()
-            live.restart_server(1)
+            live.restart_server(shard)
             trial.note_fault("disks full")
         trial.judge(live)
 
 
 def fill_disk_for_a_while(trial):
-    """A checkpoint that cannot be written is tried again, and training goes on."""
-    with disks.SmallDisk(trial.directory / "disk", DISK_BYTES) as disk, \
-            trial.cluster(directories={1: disk.directory}) as live:
+    """A checkpoint that cannot be written is tried again, and training goes on, or waits until the
+    coordinator can write its state."""
+    with one_disk(trial, disks.SmallDisk) as (live, disk, shard):
         for _ in trial.moments(live):
-            disk.fill_until(lambda: live.status()["shards"][1].get("checkpoint_failure"),
+            disk.fill_until(lambda: live.status()["shards"][shard].get("checkpoint_failure"),
                             "a checkpoint that cannot be saved")
             pause(trial.chance.uniform(0, 1))
             disk.make_room()
@@ -49,13 +62,19 @@ def fill_disk_for_a_while(trial):
 
 def turn_read_only(trial):
     trial.killed_servers = True
-    with disks.FailingDisk(trial.directory / "disk", DISK_BYTES) as disk, \
-            trial.cluster(directories={1: disk.directory}) as live:
+    with one_disk(trial, disks.FailingDisk) as (live, disk, shard):
         for _ in trial.moments(live):
             disk.turn_read_only()
-            expect_end(live, "Read-only file system")
-            disk.repair()
-            live.restart_server(1)
+            expect_end(live, shard, "Read-only file system")
+            if shard != 0 and trial.chance.random() < 0.5:
+                # systemd starts it again long before somebody has mended the disk.
+                live.restart_server(shard)
+                live.wait_for(lambda status: status["shards"][shard].get("checkpoint_failure"),
+                              "a status that says that the disk cannot be used")
+                disk.repair()
+            else:
+                disk.repair()
+                live.restart_server(shard)
             trial.note_fault("disks read-only")
         trial.judge(live)
 
