@@ -221,8 +221,9 @@ absl::Status ServerProcess::MakeShard(const std::string& local_socket) {
   shard.now = SteadyNow;
   shard.on_model = [this](uint64_t values) { connection_memory_.ReserveFor(values, options_.run); };
   if (options_.run.durability.saves()) {
-    shard.open_store = [this](uint64_t run) {
-      return CheckpointStore::Open(disk_, options_.run.durability.directory, run, options_.shard);
+    shard.open_store = [this](uint64_t run, bool has_begun) {
+      return CheckpointStore::Open(disk_, options_.run.durability.directory, run, options_.shard,
+                                   has_begun);
     };
   }
   const StartSpec& start = options_.run.training.start_from;

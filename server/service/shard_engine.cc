@@ -51,7 +51,7 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
   Deliveries deliveries;
   bool is_news = false;
   std::string failure;
-  OpenStore(orders.run);
+  OpenStore(orders.run, orders.phase);
   {
     MutexLock lock(mutex_);
     if (orders.number <= orders_.number) return;

@@ -76,9 +76,10 @@ class ShardEngine final : public PushEngine, public PullEngine {
     /// The clock for status, log and time limits; must not go back.
     std::function<absl::Time()> now = [] { return absl::Now(); };
 
-    /// Opens the place for the shard's checkpoints of a run. Null if it makes none.
-    std::function<absl::StatusOr<std::unique_ptr<CheckpointStore>>(uint64_t run)> open_store =
-        nullptr;
+    /// Opens the place for the shard's checkpoints of a run. Once that has begun, it has to be
+    /// there. Null if the shard makes none.
+    std::function<absl::StatusOr<std::unique_ptr<CheckpointStore>>(uint64_t run, bool has_begun)>
+        open_store = nullptr;
 
     /// As in Shard::Options. It is called without the engine's lock.
     ReadRunStart read_start = nullptr;
@@ -226,7 +227,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   void RunJob(Shard::Job job);
 
   /// Opens the place for checkpoints, if the run is known and that was not done yet.
-  void OpenStore(uint64_t run);
+  void OpenStore(uint64_t run, Phase phase);
 
   /// Decides, at the first orders after the place is open, whether the shard goes on from a log or
   /// begins one. Returns whether the shard takes orders.

@@ -19,13 +19,14 @@ namespace slipstream {
 
 // The place for checkpoints.
 
-void ShardEngine::OpenStore(uint64_t run) {
+void ShardEngine::OpenStore(uint64_t run, Phase phase) {
   {
     MutexLock lock(mutex_);
     if (options_.open_store == nullptr || run == 0 || checkpoints_ != nullptr) return;
   }
   // Without the lock, as a disk may be slow. Only the thread that brings orders comes here.
-  absl::StatusOr<std::unique_ptr<CheckpointStore>> store = options_.open_store(run);
+  absl::StatusOr<std::unique_ptr<CheckpointStore>> store =
+      options_.open_store(run, phase >= Phase::kTraining);
   absl::Status failure = store.status();
   uint64_t last_segment = 0;
   if (failure.ok() && options_.run.durability.keeps_log()) {
@@ -61,11 +62,13 @@ void ShardEngine::NoteModel() {
 
 std::optional<std::vector<SavedVersion>> ShardEngine::Saved() {
   uint64_t run = 0;
+  Phase phase{};
   {
     MutexLock lock(mutex_);
     run = orders_.run;
+    phase = orders_.phase;
   }
-  OpenStore(run);
+  OpenStore(run, phase);
   std::shared_ptr<CheckpointWriter> checkpoints;
   Deliveries deliveries;
   {

@@ -1,5 +1,7 @@
 #include "server/storage/checkpoint_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -11,11 +13,17 @@ namespace slipstream {
 
 absl::StatusOr<std::unique_ptr<CheckpointStore>> CheckpointStore::Open(Disk& disk,
                                                                        const std::string& directory,
-                                                                       uint64_t run,
-                                                                       ShardId shard) {
+                                                                       uint64_t run, ShardId shard,
+                                                                       bool has_begun) {
   const std::string run_directory = directory + "/" + RunDirectoryName(run);
   std::unique_ptr<CheckpointStore> store(
       new CheckpointStore(disk, run_directory + "/" + ShardDirectoryName(shard), run, shard));
+  if (has_begun && absl::IsNotFound(disk.List(store->directory_).status())) {
+    return absl::NotFoundError(
+        fmt::format("{} is not there, though the run has begun: is its disk mounted, and "
+                    "durability.directory the one that this shard had before?",
+                    store->directory_));
+  }
   if (absl::Status made = disk.MakeDirectories(store->directory_); !made.ok()) return made;
   // An earlier process may have made them, and been killed before it synced.
   for (const std::string& parent : {directory, run_directory}) {

@@ -38,11 +38,13 @@ namespace slipstream {
 class CheckpointStore {
  public:
   /// Makes and locks directory/<run>/shard-<K>, and removes what a crash has left unfinished there,
-  /// as far as the disk lets it. RESOURCE_EXHAUSTED if another process has it. `disk` must outlive
-  /// the store.
+  /// as far as the disk lets it. If the run has begun, an earlier process has made the directory:
+  /// NOT_FOUND if it is not there, for instance because its disk is not mounted. RESOURCE_EXHAUSTED
+  /// if another process has it. `disk` must outlive the store.
   static absl::StatusOr<std::unique_ptr<CheckpointStore>> Open(Disk& disk,
                                                                const std::string& directory,
-                                                               uint64_t run, ShardId shard);
+                                                               uint64_t run, ShardId shard,
+                                                               bool has_begun = false);
 
   /// Returns the checkpoints that the shard could go on from, oldest first.
   std::vector<SavedVersion> saved() const;

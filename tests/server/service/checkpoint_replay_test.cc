@@ -28,7 +28,7 @@ class CheckpointReplayTest : public ShardServiceTest {
     std::filesystem::remove_all(directory_);
     optimizer_.kind = RuleKind::kMomentum;
     durability_ = {.level = DurabilitySpec::Level::kSynced, .directory = directory_};
-    open_store_ = [this](uint64_t run) {
+    open_store_ = [this](uint64_t run, bool /*has_begun*/) {
       return CheckpointStore::Open(disk_, directory_, run, ShardId{0});
     };
   }

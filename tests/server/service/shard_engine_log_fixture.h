@@ -78,7 +78,7 @@ class ShardEngineLogTest : public testing::Test {
     options.run.consistency = {ConsistencySpec::Policy::kAsync};
     options.run.optimizer.learning_rate = 1.0;
     options.run.durability = {.level = DurabilitySpec::Level::kSynced, .directory = "/saved"};
-    options.open_store = [this](uint64_t run) {
+    options.open_store = [this](uint64_t run, bool /*has_begun*/) {
       return CheckpointStore::Open(disk_, "/saved", run, ShardId{0});
     };
     options.on_lost_log = [this](const absl::Status& lost) {

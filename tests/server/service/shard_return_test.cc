@@ -1,6 +1,7 @@
 // Tests of a shard that goes on from a checkpoint of its own: in a new process, and in the one that
 // made it.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -16,13 +17,15 @@
 namespace slipstream {
 namespace {
 
+using testing::HasSubstr;
+
 class ShardReturnTest : public ShardServiceTest {
  protected:
   ShardReturnTest() {
     std::filesystem::remove_all(directory_);
     durability_ = {.level = DurabilitySpec::Level::kCheckpoint, .directory = directory_};
-    open_store_ = [this](uint64_t run) {
-      return CheckpointStore::Open(disk_, directory_, run, ShardId{0});
+    open_store_ = [this](uint64_t run, bool has_begun) {
+      return CheckpointStore::Open(disk_, directory_, run, ShardId{0}, has_begun);
     };
   }
   ~ShardReturnTest() override {
@@ -197,30 +200,37 @@ TEST_F(ShardReturnTest, ADamagedCheckpointIsNotListedAndTheShardWaitsForOtherOrd
   EXPECT_EQ(Pull().version, 0u);
 }
 
-TEST_F(ShardReturnTest, ADiskThatAReturningServerCannotUseMayBeMended) {
+TEST_F(ShardReturnTest, ADirectoryThatIsNotThereMayComeBack) {
   Start(kAsync, 2);
   AwaitSaved(0);
-  bool is_mended = false;
-  open_store_ = [this,
-                 &is_mended](uint64_t run) -> absl::StatusOr<std::unique_ptr<CheckpointStore>> {
-    if (!is_mended) return absl::DataLossError("the disk is read-only");
-    return CheckpointStore::Open(disk_, directory_, run, ShardId{0});
+  bool is_mounted = false;
+  const std::string unmounted = directory_ + "-unmounted";
+  ShardService::Options options;
+  options.run.durability = durability_;
+  options.open_store = [&, this](uint64_t run, bool has_begun) {
+    return CheckpointStore::Open(disk_, is_mounted ? directory_ : unmounted, run, ShardId{0},
+                                 has_begun);
   };
+  ShardService other(options);
 
-  Restart();
-  EXPECT_EQ(Report().failure(), "") << "which would end the run";
-  EXPECT_EQ(Report().status().checkpoint_failure(), "the disk is read-only");
-  EXPECT_FALSE(Report().knows_saved());
-  is_mended = true;
-  AwaitSaved(0);
-  OrderReturn(1, {});
-  AwaitLife(1);
+  other.OnOrders(orders_);
 
-  EXPECT_EQ(Report().status().checkpoint_failure(), "");
+  v1::SyncServerRequest before;
+  other.Describe(before);
+  EXPECT_EQ(before.failure(), "") << "which would end the run";
+  EXPECT_FALSE(before.knows_saved());
+  EXPECT_THAT(before.status().checkpoint_failure(), HasSubstr("is its disk mounted"));
+  EXPECT_FALSE(std::filesystem::exists(unmounted));
+  service_.reset();
+  is_mounted = true;
+  v1::SyncServerRequest after;
+  other.Describe(after);
+  EXPECT_EQ(after.saved_size(), 1);
+  EXPECT_EQ(after.status().checkpoint_failure(), "");
 }
 
 TEST_F(ShardReturnTest, BeforeTrainingADiskThatCannotBeUsedEndsTheRun) {
-  open_store_ = [](uint64_t) -> absl::StatusOr<std::unique_ptr<CheckpointStore>> {
+  open_store_ = [](uint64_t, bool) -> absl::StatusOr<std::unique_ptr<CheckpointStore>> {
     return absl::DataLossError("the disk is read-only");
   };
   ShardService::Options options;
