@@ -4,10 +4,11 @@ import contextlib
 import cluster
 import disks
 from programs import scratch
-from scenario import BATCHES_PER_PAUSE, Broken, Scenario, pause
+from scenario import BATCHES_PER_PAUSE, SHARDS, Broken, Scenario, pause
 
 DISK_BYTES = 512 << 20
 LOG_NOT_WRITTEN = 71
+STATE_NOT_KEPT = "the coordinator's state cannot be kept"
 
 
 def why_not(kind):
@@ -52,8 +53,11 @@ def fill_disk_for_a_while(trial):
     coordinator can write its state."""
     with one_disk(trial, disks.SmallDisk) as (live, disk, shard):
         for _ in trial.moments(live):
-            disk.fill_until(lambda: live.status()["shards"][shard].get("checkpoint_failure"),
-                            "a checkpoint that cannot be saved")
+            said = live.log_text("server-0").count(STATE_NOT_KEPT)
+            # While the coordinator cannot keep its state, it takes no reports of failures either.
+            disk.fill_until(lambda: live.status()["shards"][shard].get("checkpoint_failure") or
+                            live.log_text("server-0").count(STATE_NOT_KEPT) > said,
+                            "a checkpoint or a state that cannot be saved")
             pause(trial.chance.uniform(0, 1))
             disk.make_room()
             trial.note_fault("disks full")

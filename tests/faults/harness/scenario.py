@@ -85,6 +85,9 @@ class Trial:
     def wait_for_batches(self, live, count, timeout=DEADLINE_S):
         """Waits for so many mini-batches. Says now and then how far the scenario has come."""
         def reached(status):
+            if "cluster.lease" in self.scenario.settings:
+                # On a busy machine, a worker may be late for a short lease without a fault.
+                self.revive_workers(live)
             if time.monotonic() - self.said_progress >= PROGRESS_S:
                 self.said_progress = time.monotonic()
                 print(f"  {status['batches_done']} of {live.batches} mini-batches, "
@@ -200,6 +203,7 @@ class Trial:
         keeps_places = self.scenario.settings.get("cluster.on_worker_loss") == "wait"
         if self.scenario.policy != "hardsync" or (self.deaths and not keeps_places):
             return
+        print("  the run without faults, for comparison", flush=True)
         undisturbed = undisturbed_weights(self.settings(), self.scenario.aggregators)
         if status["weights_sha256"] != undisturbed:
             raise Broken("the weights differ from those of a run without faults")
