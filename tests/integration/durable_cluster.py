@@ -122,7 +122,10 @@ class DurableCluster(cluster.Cluster):
     def finish(self, timeout=cluster.DEADLINE_S):
         """Waits for the end of the run, and expects that all work is done and all workers have
         ended well. Returns the status."""
-        status = self.wait_finished(timeout)
+        # A server that was killed last may have yet to report.
+        status = self.wait_for(lambda now: now["phase"] == "FINISHED" and
+                               all(int(shard["version"]) > 0 for shard in now["shards"]),
+                               "the run to finish", timeout)
         codes = [worker.wait(timeout=cluster.DEADLINE_S) for worker in self.workers.values()]
         if codes != [0] * len(codes) or int(status["batches_done"]) != self.batches:
             raise AssertionError(f"the workers ended with {codes}, and {status['batches_done']} of "

@@ -1,14 +1,12 @@
 """Disks that fill up or turn read-only under a server."""
 import contextlib
 
-import cluster
 import disks
-from programs import scratch
+from programs import scratch, wait_until
 from scenario import BATCHES_PER_PAUSE, SHARDS, Broken, Scenario, pause
 
 DISK_BYTES = 512 << 20
 LOG_NOT_WRITTEN = 71
-STATE_NOT_KEPT = "the coordinator's state cannot be kept"
 
 
 def why_not(kind):
@@ -27,23 +25,38 @@ def one_disk(trial, kind):
         yield live, disk, shard
 
 
-def expect_end(live, shard, words):
-    """Expects that the server ends because of its disk, and says so."""
-    code = live.servers[shard].wait(timeout=cluster.DEADLINE_S)
+def judge_end(live, shard, *reasons):
+    """Returns whether the server has ended. That has to be because of its disk, and it has to say
+    so."""
+    code = live.servers[shard].poll()
     said = live.log_text(f"server-{shard}")
-    if code != LOG_NOT_WRITTEN or words not in said:
-        raise Broken(f"server {shard} ended with {code} and did not say \"{words}\"\n{said}")
+    if code is not None and (code != LOG_NOT_WRITTEN or not any(why in said for why in reasons)):
+        raise Broken(f"server {shard} ended with {code} and said none of {reasons}\n{said}")
+    return code is not None
+
+
+def times_not_kept(live):
+    """Returns how often the coordinator has begun to be unable to keep its state. Then it takes no
+    reports of failures, and hands out no work."""
+    return live.log_text("server-0").count("the coordinator's state cannot be kept")
+
+
+def ends_or_waits(live, shard):
+    """Returns a function that tells whether the server has ended, or waits for its disk: if server 0
+    hands out no work, it may have nothing to write to its log, so that it does not end."""
+    before = times_not_kept(live)
+    return lambda: live.servers[shard].poll() is not None or times_not_kept(live) > before
 
 
 def fill_disk(trial):
     trial.killed_servers = True
     with one_disk(trial, disks.SmallDisk) as (live, disk, shard):
         for _ in trial.moments(live):
-            disk.fill_until(lambda: live.servers[shard].poll() is not None,
-                            f"server {shard} to end")
-            expect_end(live, shard, "No space left on device")
+            disk.fill_until(ends_or_waits(live, shard), f"server {shard} to end or to wait")
+            pause(1)  # It may end a moment later.
             disk.make_room()
-            live.restart_server(shard)
+            if judge_end(live, shard, "No space left on device"):
+                live.restart_server(shard)
             trial.note_fault("disks full")
         trial.judge(live)
 
@@ -53,10 +66,9 @@ def fill_disk_for_a_while(trial):
     coordinator can write its state."""
     with one_disk(trial, disks.SmallDisk) as (live, disk, shard):
         for _ in trial.moments(live):
-            said = live.log_text("server-0").count(STATE_NOT_KEPT)
-            # While the coordinator cannot keep its state, it takes no reports of failures either.
+            before = times_not_kept(live)
             disk.fill_until(lambda: live.status()["shards"][shard].get("checkpoint_failure") or
-                            live.log_text("server-0").count(STATE_NOT_KEPT) > said,
+                            times_not_kept(live) > before,
                             "a checkpoint or a state that cannot be saved")
             pause(trial.chance.uniform(0, 1))
             disk.make_room()
@@ -68,8 +80,12 @@ def turn_read_only(trial):
     trial.killed_servers = True
     with one_disk(trial, disks.FailingDisk) as (live, disk, shard):
         for _ in trial.moments(live):
-            disk.turn_read_only()
-            expect_end(live, shard, "Read-only file system")
+            condition = ends_or_waits(live, shard)
+            disk.turn_read_only(live.servers[shard])
+            wait_until(condition, f"server {shard} to end or to wait")
+            pause(1)
+            if not judge_end(live, shard, "Read-only file system", "Input/output error"):
+                live.kill_server(shard)
             if shard != 0 and trial.chance.random() < 0.5:
                 # systemd starts it again long before somebody has mended the disk.
                 live.restart_server(shard)
