@@ -38,6 +38,14 @@ def counted(status):
     return [int(shard["staleness"]["count"]) for shard in status["shards"]]
 
 
+def without_split_pushes(differences, split):
+    """Returns by how many gradients each shard differs from the data, without what split pushes
+    account for: under `backup` shard 0 decides whether a mini-batch is done, and another shard may
+    have taken a gradient that shard 0 dropped, or dropped one that shard 0 took."""
+    first, *others = differences
+    return [first, *(max(0, abs(other) - split) * (1 if other > 0 else -1) for other in others)]
+
+
 def whole_rows(path):
     """Yields the lines of a push log. The last line of a server that was killed may be cut off."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)

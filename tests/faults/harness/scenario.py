@@ -8,7 +8,7 @@ import time
 from typing import Callable
 
 import recompute_staleness
-from durable_cluster import DurableCluster, counted, saved_version
+from durable_cluster import DurableCluster, counted, saved_version, without_split_pushes
 from programs import DEADLINE_S, scratch
 
 # Each fault has an epoch of so many mini-batches: more where others go on during a fault.
@@ -208,14 +208,6 @@ class Trial:
         if status["weights_sha256"] != undisturbed:
             raise Broken("the weights differ from those of a run without faults")
         self.report.remarks.append("weights equal")
-
-
-def without_split_pushes(differences, split):
-    """Returns by how many gradients each shard differs from the data, without what split pushes
-    account for: under `backup` shard 0 decides whether a mini-batch is done, and another shard may
-    have taken a gradient that shard 0 dropped, or dropped one that shard 0 took."""
-    first, *others = differences
-    return [first, *(max(0, abs(other) - split) * (1 if other > 0 else -1) for other in others)]
 
 
 _WEIGHTS = {}
