@@ -18,12 +18,12 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 const std::vector<Batch>& Batches() {
-  static const std::vector<Batch> batches = {{RecordOf(1, 20), RecordOf(2, 5000)},
-                                             {RecordOf(3, 700)},
-                                             {RecordOf(4, 2000)},
-                                             {"", RecordOf(5, 400)},
-                                             {RecordOf(6, 11'000)}};
-  return batches;
+  static const std::vector<Batch> kBatches = {{RecordOf(1, 20), RecordOf(2, 5000)},
+                                              {RecordOf(3, 700)},
+                                              {RecordOf(4, 2000)},
+                                              {"", RecordOf(5, 400)},
+                                              {RecordOf(6, 11'000)}};
+  return kBatches;
 }
 
 // The batches that begin a new segment.
