@@ -264,7 +264,8 @@ void CommandLine::AddStop() {
 }
 
 void CommandLine::AddDrain() {
-  drain_command = app.add_subcommand("drain", "Ends servers, which first save what durability.level keeps");
+  drain_command =
+      app.add_subcommand("drain", "Ends servers, which first save what durability.level keeps");
   AddPeer(*drain_command, drain.coordinator, drain.security);
   drain_command
       ->add_option("--server", drain.server, "The shard of the server (all, 0 as the last)")

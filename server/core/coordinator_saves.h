@@ -39,10 +39,10 @@ struct SaveProgress {
 /// was beyond the version when it learned of it, the next one lies twice as far ahead.
 ///
 /// The next order is given when the interval has passed and the shards have carried out the last
-/// one. A shard that has not named its checkpoint is still writing: with a newer order it would hold
-/// one more version in memory. If it cannot write, its server tries again by itself. Where shards
-/// return together, the others could do nothing with newer checkpoints until then, and would fill
-/// their disks; where each saves for itself, they go on without it.
+/// one. A shard that has not named its checkpoint is still writing: with a newer order it would
+/// hold one more version in memory. If it cannot write, its server tries again by itself. Where
+/// shards return together, the others could do nothing with newer checkpoints until then, and would
+/// fill their disks; where each saves for itself, they go on without it.
 ///
 /// Somebody may wait for an order (Await). Then it does not wait for the interval, and neither does
 /// the one that follows it if a shard learned of it too late.
