@@ -230,9 +230,7 @@ absl::Status CheckpointStore::RemoveFolder(const std::string& path) {
   absl::Status removed;
   for (const DiskEntry& entry : *entries) {
     const std::string inner = path + "/" + entry.name;
-    absl::Status gone = disk_.Remove(inner);  // This removes a link, not its target.
-    if (!gone.ok() && entry.is_directory) gone = RemoveFolder(inner);
-    removed.Update(gone);
+    removed.Update(entry.is_directory ? RemoveFolder(inner) : disk_.Remove(inner));
   }
   return removed.ok() ? disk_.Remove(path) : removed;
 }

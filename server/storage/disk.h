@@ -83,7 +83,8 @@ class Disk {
   /// Removes a file, or an empty directory.
   virtual absl::Status Remove(const std::string& path) = 0;
 
-  /// Returns what a directory has, by name.
+  /// Returns what a directory has, by name. A link is no directory and has no bytes, whatever it
+  /// leads to.
   virtual absl::StatusOr<std::vector<DiskEntry>> List(const std::string& directory) = 0;
 
   /// Makes the directory, and those above it, where they are missing. The names of new ones are on

@@ -115,7 +115,7 @@ absl::Status LogSegmentReader::WriteEndAgain() {
     const std::optional<BatchHeader> header = DecodeBatchHeader(buffer_);
     is_whole = header && HashOf(std::span(buffer_).subspan(kBatchHeaderBytes)) == header->body;
   }
-  // What the system could not write, it may forget at any time. The disk's own bytes are read then.
+  // The system may forget bytes that it could not write. Then it reads those that the disk has.
   if (!is_whole) {
     return Damaged(path_, position_, end_.whole_bytes, "were whole before, and are not any more");
   }

@@ -201,8 +201,9 @@ absl::StatusOr<std::vector<DiskEntry>> PosixDisk::List(const std::string& direct
     DiskEntry found = {
         .name = entry->path().filename().string(), .is_directory = false, .bytes = 0};
     std::error_code gone;  // A file may be removed meanwhile.
-    found.is_directory = entry->is_directory(gone);
-    if (!gone && entry->is_regular_file(gone)) found.bytes = entry->file_size(gone);
+    const fs::file_status status = entry->symlink_status(gone);
+    found.is_directory = fs::is_directory(status);
+    if (!gone && fs::is_regular_file(status)) found.bytes = entry->file_size(gone);
     if (!gone) entries.push_back(std::move(found));
   }
   if (error) return Failure("list", directory, error.value());

@@ -50,6 +50,14 @@ class SavesTest : public testing::Test {
     return Value(saves_.order().version);
   }
 
+  /// Version 330 is ordered, and the shards learn of it at version 320.
+  void OrderVersion330() {
+    ReportAll(300);
+    now_ += kInterval;
+    ASSERT_EQ(Ask(true), 330u);
+    ReportAll(320);
+  }
+
   absl::Time now_ = absl::UnixEpoch();
   Servers servers_{2, absl::Seconds(5)};
   Saves saves_{kInterval, 2};
@@ -76,10 +84,7 @@ TEST_F(SavesTest, InStepTheVersionLiesAboutASecondAheadOfTheFirstShard) {
 }
 
 TEST_F(SavesTest, InStepTheNextOrderWaitsUntilAllHaveSavedTheLast) {
-  ReportAll(300);
-  now_ += kInterval;
-  ASSERT_EQ(Ask(true), 330u);
-  ReportAll(320);
+  OrderVersion330();
   now_ += 2 * kInterval;
   EXPECT_EQ(Ask(true), std::nullopt) << "they have not come so far";
 
@@ -122,10 +127,7 @@ TEST_F(SavesTest, TheMarginHasABound) {
 }
 
 TEST_F(SavesTest, InStepAShardThatIsStillWritingIsWaitedFor) {
-  ReportAll(300);
-  now_ += kInterval;
-  ASSERT_EQ(Ask(true), 330u);
-  ReportAll(320);
+  OrderVersion330();
   Report(0, 340, {Saved(330)});
   Report(1, 340);
 
@@ -136,10 +138,7 @@ TEST_F(SavesTest, InStepAShardThatIsStillWritingIsWaitedFor) {
 }
 
 TEST_F(SavesTest, InStepACheckpointBeyondTheOrderedOneMeansThatThisDoesNotCome) {
-  ReportAll(300);
-  now_ += kInterval;
-  ASSERT_EQ(Ask(true), 330u);
-  ReportAll(320);
+  OrderVersion330();
   Report(0, 340, {Saved(330), Saved(340)});
   Report(1, 340, {Saved(340)});
 

@@ -179,6 +179,16 @@ TEST_P(DiskTest, ADirectoryHasOneLock) {
 INSTANTIATE_TEST_SUITE_P(Disks, DiskTest, testing::Bool(),
                          [](const auto& param) { return param.param ? "Simulated" : "Posix"; });
 
+TEST(PosixDiskTest, ALinkIsNoDirectory) {
+  namespace fs = std::filesystem;
+  const std::string directory = testing::TempDir() + "/links-" + std::to_string(getpid());
+  fs::create_directories(directory);
+  fs::create_directory_symlink("..", directory + "/link");
+
+  EXPECT_THAT(PosixDisk().List(directory).value(), ElementsAre(DiskEntry{.name = "link"}));
+  fs::remove_all(directory);
+}
+
 TEST(SimulatedDiskTest, ACrashUndoesWhatWasNotSynced) {
   SimulatedDisk disk;
   ASSERT_TRUE(disk.MakeDirectories("/a").ok());
@@ -212,16 +222,22 @@ TEST(SimulatedDiskTest, ATruncationIsOnTheDiskAtOnce) {
   EXPECT_THAT(disk.List("/a").value(), ElementsAre(DiskEntry{.name = "one", .bytes = 4}));
 }
 
+/// Makes the file /a/one, whose name is on the disk and whose bytes are not.
+std::unique_ptr<DiskFile> NewUnsyncedFile(SimulatedDisk& disk, std::string_view text) {
+  EXPECT_TRUE(disk.MakeDirectories("/a").ok());
+  std::unique_ptr<DiskFile> file = disk.Create("/a/one").value();
+  EXPECT_TRUE(disk.SyncDirectory("/a").ok());
+  EXPECT_TRUE(file->Append(Bytes(text)).ok());
+  return file;
+}
+
 TEST(SimulatedDiskTest, WhatASyncHasDroppedIsReadButOnlyWritingItAgainBringsItToTheDisk) {
   SimulatedDisk disk;
-  ASSERT_TRUE(disk.MakeDirectories("/a").ok());
-  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk.Create("/a/one");
-  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
-  ASSERT_TRUE((*file)->Append(Bytes("0123")).ok());
+  const std::unique_ptr<DiskFile> file = NewUnsyncedFile(disk, "0123");
   disk.FailCall(1);
-  ASSERT_FALSE((*file)->Sync().ok());
-  ASSERT_TRUE((*file)->Append(Bytes("4567")).ok());
-  ASSERT_TRUE((*file)->Sync().ok());
+  ASSERT_FALSE(file->Sync().ok());
+  ASSERT_TRUE(file->Append(Bytes("4567")).ok());
+  ASSERT_TRUE(file->Sync().ok());
   ASSERT_TRUE(disk.Truncate("/a/one", 8).ok());
   EXPECT_EQ(Read(disk, "/a/one", 0, 8), "01234567");
 
@@ -235,12 +251,9 @@ TEST(SimulatedDiskTest, WhatASyncHasDroppedIsReadButOnlyWritingItAgainBringsItTo
 
 TEST(SimulatedDiskTest, WhatTheEndOfAProcessLeavesIsNotDropped) {
   SimulatedDisk disk;
-  ASSERT_TRUE(disk.MakeDirectories("/a").ok());
-  absl::StatusOr<std::unique_ptr<DiskFile>> file = disk.Create("/a/one");
-  ASSERT_TRUE(disk.SyncDirectory("/a").ok());
-  ASSERT_TRUE((*file)->Append(Bytes("0123")).ok());
+  const std::unique_ptr<DiskFile> file = NewUnsyncedFile(disk, "0123");
   disk.StopAtCall(1);
-  ASSERT_FALSE((*file)->Sync().ok());
+  ASSERT_FALSE(file->Sync().ok());
   disk.EndFailures();
 
   ASSERT_TRUE(disk.Truncate("/a/one", 4).ok());
