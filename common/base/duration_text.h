@@ -44,6 +44,9 @@ inline std::string DurationText(absl::Duration duration) {
   return two(whole, 86400, "d", 3600, "h");
 }
 
+/// The same for seconds.
+inline std::string DurationText(double seconds) { return DurationText(absl::Seconds(seconds)); }
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_BASE_DURATION_TEXT_H_

@@ -40,10 +40,6 @@ Validity For(uint32_t days) {
   return {.begins = now - kClockDifference, .ends = now + absl::Hours(24) * days};
 }
 
-int Fail(const absl::Status& status) {
-  return static_cast<int>(Complain(ExitCodeFor(status), std::string(status.message())));
-}
-
 bool Exists(const std::string& path) {
   std::error_code error;
   return fs::exists(path, error);
@@ -251,12 +247,12 @@ int CertsInitCommand(const CertsInitArguments& arguments) {
   std::error_code error;
   fs::create_directories(arguments.directory, error);
   if (error) {
-    return Fail(
+    return EndWith(
         absl::NotFoundError("cannot create " + arguments.directory + ": " + error.message()));
   }
   const CertsDirectory directory(arguments.directory);
   const absl::Status made = MakeCertificates(directory, *plan, arguments.days);
-  if (!made.ok()) return Fail(made);
+  if (!made.ok()) return EndWith(made);
   fmt::print("security:\n  mtls:\n    ca: {}\n", directory.Path("ca", ".crt"));
   return static_cast<int>(ExitCode::kOk);
 }
@@ -264,7 +260,7 @@ int CertsInitCommand(const CertsInitArguments& arguments) {
 int CertsShowCommand(const CertsShowArguments& arguments) {
   const CertsDirectory directory(arguments.directory);
   const absl::StatusOr<std::vector<std::string>> stems = directory.Stems();
-  if (!stems.ok()) return Fail(stems.status());
+  if (!stems.ok()) return EndWith(stems.status());
   const absl::StatusOr<std::string> ca = ReadSmallFile(directory.Path("ca", ".crt"));
   std::vector<TableRow> rows;
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
@@ -291,9 +287,9 @@ int CertsRenewCommand(const CertsRenewArguments& arguments) {
   KeepFilesPrivate();
   const CertsDirectory directory(arguments.directory);
   const absl::StatusOr<std::vector<std::string>> stems = directory.Stems();
-  if (!stems.ok()) return Fail(stems.status());
+  if (!stems.ok()) return EndWith(stems.status());
   const absl::StatusOr<KeyedCertificate> authority = directory.ReadAuthority();
-  if (!authority.ok()) return Fail(authority.status());
+  if (!authority.ok()) return EndWith(authority.status());
   bool is_all_renewed = true;
   for (const std::string& stem : *stems) {
     if (stem == "ca") continue;

@@ -16,10 +16,6 @@ namespace {
 
 constexpr absl::Duration kChangeTimeout = absl::Seconds(5);
 
-int EndWith(const absl::Status& failure) {
-  return static_cast<int>(Complain(ExitCodeFor(failure), std::string(failure.message())));
-}
-
 }  // namespace
 
 int ChangeCommand(const ChangeArguments& arguments) {

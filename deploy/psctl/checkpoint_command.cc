@@ -36,10 +36,6 @@ namespace {
 
 using Listing = std::vector<ListedCheckpoint>;
 
-ExitCode ComplainOf(const absl::Status& status) {
-  return Complain(ExitCodeFor(status), std::string(status.message()));
-}
-
 std::string TimeText(absl::Time time) { return absl::FormatTime(time, absl::UTCTimeZone()); }
 
 ExitCode Ls(const CheckpointArguments& arguments, const Listing& listed) {
@@ -92,7 +88,7 @@ ExitCode Verify(Disk& disk, const CheckpointArguments& arguments, const Listing&
       WriteToStdout(each.path + ": was removed meanwhile\n");
       continue;
     }
-    for (const absl::Status& one : damage) code = ComplainOf(one);
+    for (const absl::Status& one : damage) code = Complain(one);
     if (!damage.empty()) continue;
     WriteToStdout(fmt::format("{}: sound, {}\n", each.path, BytesText(folder->manifest().bytes())));
     sound.push_back(each);
@@ -108,9 +104,9 @@ ExitCode Inspect(const Listing& listed) {
                                                   listed.size(), listed.back().path));
   }
   const ListedCheckpoint& one = listed.front();
-  if (!one.state.ok()) return ComplainOf(one.state);
+  if (!one.state.ok()) return Complain(one.state);
   const absl::StatusOr<ModelFile> model = ModelFile::Open(one.path + "/" + kWeightsFile);
-  if (!model.ok()) return ComplainOf(model.status());
+  if (!model.ok()) return Complain(model.status());
   const CheckpointManifest& manifest = *one.manifest;
   const CheckpointFacts& facts = manifest.facts;
   std::string text =
@@ -153,18 +149,18 @@ ModelMetadata DescribeExported(const CheckpointSet& set, std::span<const float> 
 
 ExitCode Export(Disk& disk, const CheckpointArguments& arguments, const Listing& listed) {
   absl::StatusOr<Listing> chosen = ChooseForExport(listed, arguments.version);
-  if (!chosen.ok()) return ComplainOf(chosen.status());
+  if (!chosen.ok()) return Complain(chosen.status());
   const absl::StatusOr<CheckpointSet> set = CheckpointSet::Open(disk, *std::move(chosen));
-  if (!set.ok()) return ComplainOf(set.status());
+  if (!set.ok()) return Complain(set.status());
   const absl::StatusOr<TensorLayout> layout = set->JoinTensors();
-  if (!layout.ok()) return ComplainOf(layout.status());
+  if (!layout.ok()) return Complain(layout.status());
   std::vector<float> weights(layout->parameters());
   const LoadedArray whole = {.name = kWeightsArray, .values = weights};
   const absl::Status read = set->ReadRange({0, weights.size()}, {&whole, 1});
-  if (!read.ok()) return ComplainOf(read);
+  if (!read.ok()) return Complain(read);
   const absl::Status written =
       WriteModelFile(arguments.output, *layout, DescribeExported(*set, weights), weights);
-  if (!written.ok()) return ComplainOf(written);
+  if (!written.ok()) return Complain(written);
   const size_t tensors = layout->tensors().size();
   WriteToStdout(fmt::format("{}: {} tensor{}, {} values, run {}, {}\n", arguments.output, tensors,
                             tensors == 1 ? "" : "s", weights.size(), set->RunText(),
@@ -176,10 +172,10 @@ ExitCode Carry(Disk& disk, const CheckpointArguments& arguments) {
   using Action = CheckpointArguments::Action;
   if (arguments.action == Action::kExport) {
     const absl::Status usable = CheckOutputFile(arguments.output, arguments.force);
-    if (!usable.ok()) return ComplainOf(usable);
+    if (!usable.ok()) return Complain(usable);
   }
   const absl::StatusOr<Listing> listed = ListCheckpoints(disk, arguments.directory);
-  if (!listed.ok()) return ComplainOf(listed.status());
+  if (!listed.ok()) return Complain(listed.status());
   switch (arguments.action) {
     case Action::kLs:
       return Ls(arguments, *listed);

@@ -126,7 +126,7 @@ ExitCode ReplayCheckpoints(Disk& disk, const std::vector<ListedCheckpoint>& soun
     if (i == 0 || sound[i - 1].run != from.run) {
       run = ReadRun(ShardDirectory(from).parent_path().parent_path().string(), from.run);
       if (!run.ok()) {
-        note(Complain(ExitCodeFor(run.status()), std::string(run.status().message())));
+        note(Complain(run.status()));
       }
     }
     if (!run.ok()) continue;

@@ -86,7 +86,7 @@ ExitCode Reshard(Disk& disk, const CheckpointArguments& arguments,
                  const std::vector<ListedCheckpoint>& listed) {
   const absl::Status done = ReshardInto(disk, arguments, listed);
   if (done.ok()) return ExitCode::kOk;
-  return Complain(ExitCodeFor(done), std::string(done.message()));
+  return Complain(done);
 }
 
 }  // namespace slipstream

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <system_error>
@@ -28,10 +29,6 @@ namespace slipstream {
 namespace {
 
 namespace fs = std::filesystem;
-
-ExitCode ComplainOf(const absl::Status& status) {
-  return Complain(ExitCodeFor(status), std::string(status.message()));
-}
 
 /// Returns "runs/a" for "runs/a/".
 std::string WithoutSlash(std::string directory) {
@@ -57,7 +54,7 @@ std::variant<std::vector<RunGroup>, ExitCode> ReadGroups(
     if (run.ok()) {
       runs.push_back(*std::move(run));
     } else {
-      code = ComplainOf(run.status());
+      code = Complain(run.status());
     }
   }
   if (code != ExitCode::kOk) return code;
@@ -98,14 +95,14 @@ int PlotCommand(const PlotArguments& arguments) {
   std::vector<PlotGroup> plots;
   for (const RunGroup& group : std::get<std::vector<RunGroup>>(read)) {
     absl::StatusOr<PlotGroup> plot = ToPlot(group);
-    if (!plot.ok()) return static_cast<int>(ComplainOf(plot.status()));
+    if (!plot.ok()) return static_cast<int>(Complain(plot.status()));
     plots.push_back(*std::move(plot));
   }
   const std::string output = arguments.output.empty()
                                  ? WithoutSlash(arguments.directories.front()) + ".svg"
                                  : arguments.output;
   const absl::Status written = WriteWholeFile(output, PlotRuns(plots));
-  if (!written.ok()) return static_cast<int>(ComplainOf(written));
+  if (!written.ok()) return static_cast<int>(Complain(written));
   WriteToStdout(output + "\n");
   return static_cast<int>(ExitCode::kOk);
 }

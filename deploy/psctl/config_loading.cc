@@ -27,6 +27,12 @@ ExitCode Complain(ExitCode code, std::string_view message) {
   return code;
 }
 
+ExitCode Complain(const absl::Status& failure) {
+  return Complain(ExitCodeFor(failure), std::string(failure.message()));
+}
+
+int EndWith(const absl::Status& failure) { return static_cast<int>(Complain(failure)); }
+
 void PrintDiagnostics(const std::vector<Diagnostic>& diagnostics) {
   for (const Diagnostic& diagnostic : diagnostics) WriteToStderr(diagnostic.ToString() + "\n");
   if (diagnostics.size() > 1) WriteToStderr(fmt::format("{} errors\n", diagnostics.size()));

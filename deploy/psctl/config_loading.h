@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "common/config/diagnostic.h"
 #include "common/process/exit_code.h"
 #include "common/run/run_spec.h"
@@ -15,6 +16,12 @@ namespace slipstream {
 
 /// Prints `psctl: error: message` on stderr. Returns `code`.
 ExitCode Complain(ExitCode code, std::string_view message);
+
+/// The same for a failure. Returns the exit code that it stands for.
+ExitCode Complain(const absl::Status& failure);
+
+/// The same, as main() returns it.
+int EndWith(const absl::Status& failure);
 
 /// Prints every error on stderr, one line each, and their number if there are several.
 void PrintDiagnostics(const std::vector<Diagnostic>& diagnostics);

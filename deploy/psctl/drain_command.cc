@@ -26,11 +26,7 @@ namespace {
 
 using Credentials = std::shared_ptr<grpc::ChannelCredentials>;
 
-constexpr absl::Duration kStatusTimeout = absl::Seconds(5);
-
-int EndWith(const absl::Status& failure) {
-  return static_cast<int>(Complain(ExitCodeFor(failure), std::string(failure.message())));
-}
+constexpr absl::Duration kAddressesTimeout = absl::Seconds(5);
 
 /// Ends one server, and returns what it says at its end.
 absl::StatusOr<v1::DrainReply> DrainOne(uint32_t shard, const std::string& address,
@@ -56,7 +52,7 @@ absl::StatusOr<v1::DrainReply> DrainOne(uint32_t shard, const std::string& addre
 absl::StatusOr<std::map<uint32_t, std::string>> ChosenServers(const DrainArguments& arguments,
                                                               const Credentials& credentials) {
   const absl::StatusOr<v1::RunStatus> status =
-      OperatorClient(arguments.coordinator, credentials).GetStatus(kStatusTimeout);
+      OperatorClient(arguments.coordinator, credentials).GetStatus(kAddressesTimeout);
   if (!status.ok()) return status.status();
   std::map<uint32_t, std::string> chosen;
   for (const v1::ShardStatus& shard : status->shards()) {

@@ -12,8 +12,6 @@
 namespace slipstream {
 namespace {
 
-std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seconds)); }
-
 /// Returns the age of the shard's newest checkpoint, or of the run while there is none.
 double CheckpointAge(const v1::RunStatus& status, const v1::ShardStatus& shard) {
   return shard.has_checkpoint() ? shard.checkpoint().age_seconds() : status.seconds();
@@ -28,8 +26,8 @@ bool IsLate(const v1::RunStatus& status, const v1::ShardStatus& shard) {
 }
 
 std::string LateText(const v1::RunStatus& status, const v1::ShardStatus& shard) {
-  const std::string age = SecondsText(CheckpointAge(status, shard));
-  const std::string interval = SecondsText(status.checkpoint_interval_seconds());
+  const std::string age = DurationText(CheckpointAge(status, shard));
+  const std::string interval = DurationText(status.checkpoint_interval_seconds());
   if (!shard.has_checkpoint()) {
     return fmt::format("shard {} has no checkpoint after {}, and one is due every {}",
                        shard.shard(), age, interval);
@@ -41,7 +39,7 @@ std::string LateText(const v1::RunStatus& status, const v1::ShardStatus& shard) 
 std::string FailureText(const v1::RunStatus& status, const v1::ShardStatus& shard) {
   const std::string last =
       shard.has_checkpoint()
-          ? fmt::format("its last one is {} old", SecondsText(CheckpointAge(status, shard)))
+          ? fmt::format("its last one is {} old", DurationText(CheckpointAge(status, shard)))
           : "it has none";
   return fmt::format("shard {} could not save a checkpoint, and {}: {}", shard.shard(), last,
                      Printable(shard.checkpoint_failure()));
@@ -75,9 +73,9 @@ std::string CheckpointsText(const v1::RunStatus& status) {
     bytes += shard.checkpoint().bytes();
     lost += shard.versions_lost();
   }
-  std::string text = fmt::format("every {}", SecondsText(status.checkpoint_interval_seconds()));
+  std::string text = fmt::format("every {}", DurationText(status.checkpoint_interval_seconds()));
   if (have_all) {
-    text += fmt::format("; the oldest of the last ones {} ago, together {}", SecondsText(age),
+    text += fmt::format("; the oldest of the last ones {} ago, together {}", DurationText(age),
                         BytesText(bytes));
   } else {
     text += "; not all shards have one yet";
@@ -115,7 +113,7 @@ std::vector<ScreenLine> StartAlarms(const v1::RunStatus& status) {
 std::string CheckpointText(const v1::ShardStatus& shard) {
   if (!shard.has_checkpoint()) return "-";
   const v1::CheckpointStatus& checkpoint = shard.checkpoint();
-  return fmt::format("{}, {} ago", checkpoint.version(), SecondsText(checkpoint.age_seconds()));
+  return fmt::format("{}, {} ago", checkpoint.version(), DurationText(checkpoint.age_seconds()));
 }
 
 std::string SavesText(const v1::SaveCheckpointReply& reply) {
@@ -125,7 +123,7 @@ std::string SavesText(const v1::SaveCheckpointReply& reply) {
     const v1::CheckpointStatus& checkpoint = shard.checkpoint();
     if (shard.has_saved()) {
       text += fmt::format("shard {}: version {}, {}, written in {}\n", i, checkpoint.version(),
-                          BytesText(checkpoint.bytes()), SecondsText(checkpoint.write_seconds()));
+                          BytesText(checkpoint.bytes()), DurationText(checkpoint.write_seconds()));
       continue;
     }
     const std::string last =
@@ -161,7 +159,7 @@ std::string LogsText(const v1::RunStatus& status) {
   if (batches > 0) {
     text += fmt::format(", {:.2f} events a batch, at most {} each",
                         static_cast<double>(events) / static_cast<double>(batches),
-                        SecondsText(seconds));
+                        DurationText(seconds));
   }
   if (went_on > 0) {
     text += fmt::format("; {} shard{} went on from {}, {} events", went_on, went_on == 1 ? "" : "s",
@@ -194,7 +192,7 @@ std::string DrainedText(uint32_t server, const v1::DrainReply& reply) {
 std::string LogText(const v1::ShardStatus& shard) {
   if (!shard.has_log()) return "-";
   return fmt::format("{}, {}", BytesText(shard.log().bytes()),
-                     SecondsText(shard.log().batch_seconds()));
+                     DurationText(shard.log().batch_seconds()));
 }
 
 std::vector<ScreenLine> CheckpointAlarms(const v1::RunStatus& status) {
@@ -216,7 +214,7 @@ std::vector<ScreenLine> CheckpointAlarms(const v1::RunStatus& status) {
       lines.push_back(
           {fmt::format("the log of shard {} takes {} for a batch, and its pushes wait for that: "
                        "its disk is slow",
-                       shard.shard(), SecondsText(shard.log().batch_seconds())),
+                       shard.shard(), DurationText(shard.log().batch_seconds())),
            LineStyle::kWarning});
     }
   }

@@ -58,7 +58,7 @@ int EvaluateCommand(const EvaluateArguments& arguments) {
   const absl::StatusOr<std::string> program = FindEvaluator(arguments.bin_dir);
   const absl::Status status = words.ok() ? program.status() : words.status();
   if (!status.ok()) {
-    return static_cast<int>(Complain(ExitCodeFor(status), std::string(status.message())));
+    return EndWith(status);
   }
   return Become(*program, *words);
 }

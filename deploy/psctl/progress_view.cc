@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kBarWidth = 24;
 constexpr size_t kBarWidthMin = 8;  // A shorter bar shows nothing.
-constexpr std::string_view kGap = "  ";
+constexpr std::string_view kBetweenParts = "  ";
 
 // Workers that push less often than this are slow, or wait for something.
 constexpr double kStillSecondsMax = 2;
@@ -77,7 +77,7 @@ std::vector<Figure> Figures(const v1::RunStatus& status) {
 std::string Join(const std::vector<Figure>& figures) {
   std::string text;
   for (const Figure& figure : figures) {
-    if (!text.empty()) text += kGap;
+    if (!text.empty()) text += kBetweenParts;
     text += figure.text;
   }
   return text;
@@ -94,7 +94,7 @@ std::string JoinWithin(std::vector<Figure> figures, size_t columns) {
 }
 
 /// Returns "[====    ] ", at most `columns` long, or nothing if that is too short for a bar.
-std::string Bar(double done, size_t columns) {
+std::string ProgressBar(double done, size_t columns) {
   constexpr size_t kFrame = std::string_view("[] ").size();
   if (columns < kBarWidthMin + kFrame) return "";
   const size_t width = std::min(kBarWidth, columns - kFrame);
@@ -172,8 +172,8 @@ std::string FormatProgress(const v1::RunStatus& status, size_t columns) {
   if (!IsUnderWay(status.phase()) || status.batches_total() == 0) {
     return Ellipsize(phase, columns);
   }
-  const std::string share =
-      fmt::format("{} {:.1f}%{}", std::string(phase), 100 * DoneShare(status), std::string(kGap));
+  const std::string share = fmt::format("{} {:.1f}%{}", std::string(phase), 100 * DoneShare(status),
+                                        std::string(kBetweenParts));
   const size_t room = columns - std::min(columns, share.size());
   const std::string text = share + JoinWithin(Figures(status), room);
   return Ellipsize(text.substr(0, text.find_last_not_of(' ') + 1), columns);
@@ -181,12 +181,12 @@ std::string FormatProgress(const v1::RunStatus& status, size_t columns) {
 
 std::string FormatProgressBar(const v1::RunStatus& status, size_t columns) {
   const double done = DoneShare(status);
-  const std::string share = fmt::format("{:5.1f}%{}", 100 * done, std::string(kGap));
+  const std::string share = fmt::format("{:5.1f}%{}", 100 * done, std::string(kBetweenParts));
   const size_t room = columns - std::min(columns, share.size());
   const std::string text = status.phase() == v1::TRAINING ? JoinWithin(Figures(status), room)
                                                           : std::string(PhaseText(status.phase()));
   const size_t width = DisplayWidth(text);
-  return Ellipsize(Bar(done, room - std::min(room, width)) + share + text, columns);
+  return Ellipsize(ProgressBar(done, room - std::min(room, width)) + share + text, columns);
 }
 
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {

@@ -33,12 +33,12 @@ namespace slipstream {
 namespace {
 
 // This is long enough for a coordinator that is just starting.
-constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
+constexpr absl::Duration kProgressTimeout = absl::Seconds(2);
 
 // The time within which a signal is noticed while servers are asked.
-constexpr absl::Duration kStopInterval = absl::Milliseconds(50);
+constexpr absl::Duration kSignalInterval = absl::Milliseconds(50);
 
-int EndWith(const absl::Status& failure) {
+int EndWithAdvice(const absl::Status& failure) {
   const std::string advice = absl::IsUnavailable(failure) || absl::IsDeadlineExceeded(failure)
                                  ? "; psctl doctor finds out why"
                                  : "";
@@ -55,7 +55,7 @@ class SwitchThrower {
       : thread_([&stop, deadline, &cancel](const std::stop_token& end) {
           while (!end.stop_requested()) {
             const absl::Duration left = deadline - SteadyNow();
-            if (left > absl::ZeroDuration() && !stop.WaitFor(std::min(left, kStopInterval))) {
+            if (left > absl::ZeroDuration() && !stop.WaitFor(std::min(left, kSignalInterval))) {
               continue;
             }
             cancel.Throw();
@@ -122,9 +122,9 @@ class Pull {
     // The status has the run's name, and its failures are explained.
     const absl::StatusOr<v1::RunStatus> status =
         OperatorClient(arguments_.coordinator, credentials_)
-            .GetStatus(std::min(arguments_.timeout, kStatusTimeout), IfRefused::kWait);
+            .GetStatus(std::min(arguments_.timeout, kProgressTimeout), IfRefused::kWait);
     if (stop_.stopped()) return stop_.ExitStatus();
-    if (!status.ok()) return EndWith(status.status());
+    if (!status.ok()) return EndWithAdvice(status.status());
     run_ = Printable(status->name());
     if (status->phase() < v1::TRAINING) {
       WriteToStderr(fmt::format("psctl: the run {} has no weights yet; waiting for {} at most\n",
@@ -132,13 +132,13 @@ class Pull {
     }
     const absl::StatusOr<PulledModel> model = Take();
     if (absl::IsCancelled(model.status()) && stop_.stopped()) return stop_.ExitStatus();
-    if (!model.ok()) return EndWith(model.status());
+    if (!model.ok()) return EndWithAdvice(model.status());
     if (absl::Status free = CheckOutputFile(arguments_.output, arguments_.force); !free.ok()) {
-      return EndWith(free);  // It has come while this waited.
+      return EndWithAdvice(free);  // It has come while this waited.
     }
     const absl::Status written = WriteModelFile(arguments_.output, model->layout,
                                                 DescribePulled(run_, *model), model->weights);
-    if (!written.ok()) return EndWith(written);
+    if (!written.ok()) return EndWithAdvice(written);
     WriteToStdout(PulledText(arguments_.output, run_, *model));
     return static_cast<int>(ExitCode::kOk);
   }
@@ -197,10 +197,10 @@ class Pull {
 
 int PullCommand(const PullArguments& arguments) {
   if (absl::Status usable = CheckOutputFile(arguments.output, arguments.force); !usable.ok()) {
-    return EndWith(usable);
+    return EndWithAdvice(usable);
   }
   const auto credentials = PsctlCredentials(arguments.security);
-  if (!credentials.ok()) return EndWith(credentials.status());
+  if (!credentials.ok()) return EndWithAdvice(credentials.status());
   // The client's warnings, such as those about a server that does not answer, go to stderr.
   StartLogging({.role = "psctl", .number = std::nullopt}, LogSpec::Level::kWarning,
                LogSpec::Format::kText);

@@ -304,7 +304,7 @@ int LocalRun::Finish(const v1::RunStatus& status) {
       break;
   }
   // The error goes to stderr, because stdout must hold only one object, the summary.
-  if (!saved.ok()) Complain(ExitCodeFor(saved), std::string(saved.message()));
+  if (!saved.ok()) Complain(saved);
   if (stop_.stopped()) {
     const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
     const std::string model = deciding == nullptr ? "" : deciding->model_file();

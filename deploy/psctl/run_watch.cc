@@ -14,7 +14,7 @@ namespace slipstream {
 namespace {
 
 constexpr absl::Duration kStatusInterval = absl::Milliseconds(200);
-constexpr absl::Duration kStatusTimeout = absl::Seconds(1);
+constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
 constexpr absl::Duration kCausePatience = absl::Seconds(1);
 
 }  // namespace
@@ -67,7 +67,7 @@ absl::Duration RunWatch::BeginToEnd() {
   if (options_.save_timeout <= absl::ZeroDuration()) {
     not_saved_ = "--save-timeout is 0";
   } else {
-    const absl::Status ended = client_.EndTraining(kStatusTimeout);
+    const absl::Status ended = client_.EndTraining(kWatchTimeout);
     // OUT_OF_RANGE means that the run has finished, so its weights are saved.
     if (!ended.ok() && !absl::IsOutOfRange(ended)) not_saved_ = std::string(ended.message());
   }
@@ -80,7 +80,7 @@ absl::Duration RunWatch::BeginToEnd() {
 void RunWatch::AskForStatus(absl::Time now) {
   next_question_ = now + kStatusInterval;
   const size_t ends_before = cluster_.ends().size();
-  absl::StatusOr<v1::RunStatus> status = client_.GetStatus(kStatusTimeout);
+  absl::StatusOr<v1::RunStatus> status = client_.GetStatus(kWatchTimeout);
   // psctl sees a server that is gone by its ended process. A slow one needs no answer.
   if (!status.ok()) return;
   if (status->phase() != status_.phase()) phase_since_ = now;

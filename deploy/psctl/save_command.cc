@@ -19,10 +19,6 @@ namespace {
 // The coordinator is asked again and again, as it lets no call wait for long.
 constexpr absl::Duration kWaitMax = absl::Seconds(5);
 
-int EndWith(const absl::Status& failure) {
-  return static_cast<int>(Complain(ExitCodeFor(failure), std::string(failure.message())));
-}
-
 }  // namespace
 
 int SaveCommand(const SaveArguments& arguments) {

@@ -13,7 +13,7 @@
 namespace slipstream {
 namespace {
 
-std::string Bar(uint64_t count, uint64_t largest, size_t width) {
+std::string CountBar(uint64_t count, uint64_t largest, size_t width) {
   if (count == 0) return "";
   const double share = static_cast<double>(count) / static_cast<double>(largest);
   // A count that is not 0 has a bar.
@@ -56,7 +56,7 @@ std::string FormatHistogram(std::span<const uint64_t> counts, uint64_t max,
     up_to += lines[i];
     rows.push_back({Label(first, last, is_open && i + 1 == lines.size()),
                     fmt::format("{}", lines[i]), Percent(lines[i], total), Percent(up_to, total),
-                    Bar(lines[i], largest, style.bar_width)});
+                    CountBar(lines[i], largest, style.bar_width)});
   }
   return FormatTable({"staleness", "gradients", "share", "up to", ""}, rows);
 }

@@ -17,8 +17,6 @@ namespace {
 // Beyond this number, workers are counted and not named.
 constexpr size_t kNamesMax = 4;
 
-std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seconds)); }
-
 /// Returns a list such as "1, 2 and 3" or "1, 2, 3, 4 and 8 more".
 std::string Enumerate(const std::vector<std::string>& names) {
   std::string text;
@@ -43,7 +41,7 @@ std::string MissingServersText(const v1::RunStatus& status) {
     }
   }
   const std::string silence =
-      silent_seconds > 0 ? fmt::format(", silent for {}", SecondsText(silent_seconds)) : "";
+      silent_seconds > 0 ? fmt::format(", silent for {}", DurationText(silent_seconds)) : "";
   return fmt::format("server{} {}{}", names.size() == 1 ? "" : "s", Enumerate(names), silence);
 }
 
@@ -68,7 +66,7 @@ std::string MissingWorkersText(const v1::RunStatus& status) {
   if (is_beginning && workers.empty()) return "a worker that can send the initial weights";
   if (is_beginning) return WorkersText(workers) + " to send the initial weights";
   if (status.phase() < v1::TRAINING) return WorkersText(workers);
-  const std::string gone_for = SecondsText(status.missing().gone_seconds());
+  const std::string gone_for = DurationText(status.missing().gone_seconds());
   if (!workers.empty()) {
     return fmt::format("{} in place of {}, gone for {}",
                        workers.size() == 1 ? "another worker" : "other workers",
@@ -151,15 +149,15 @@ std::string WorkersText(const std::vector<uint32_t>& workers) {
 std::string MissingText(const v1::RunStatus& status) {
   const double seconds = status.missing().fails_in_seconds();
   return fmt::format("waiting for {}, {}", MissingMembersText(status),
-                     seconds > 0 ? "fails in " + SecondsText(seconds) : "fails now");
+                     seconds > 0 ? "fails in " + DurationText(seconds) : "fails now");
 }
 
 std::string RoundText(const v1::WaitingRound& round) {
   return fmt::format(
       "shard {} has {} of {} gradients, none new for {}: {} (version {}, open for {})",
       round.shard(), round.contributions(), round.round_size(),
-      SecondsText(round.unchanged_seconds()), Printable(round.outlook()), round.version(),
-      SecondsText(round.open_seconds()));
+      DurationText(round.unchanged_seconds()), Printable(round.outlook()), round.version(),
+      DurationText(round.open_seconds()));
 }
 
 std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {

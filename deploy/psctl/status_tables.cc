@@ -28,8 +28,6 @@ struct Entry {
   int rank = 0;
 };
 
-std::string SecondsText(double seconds) { return DurationText(absl::Seconds(seconds)); }
-
 std::string ShareText(double share) { return fmt::format("{:.0f}%", 100 * share); }
 
 /// Returns "1.5/64.0 MiB".
@@ -64,7 +62,7 @@ std::vector<ScreenLine> Draw(const std::vector<TableColumn>& columns, std::vecto
 
 Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability, bool has_logs) {
   const bool is_silent = !is_over && shard.silent_seconds() > kServerSilenceSecondsMax;
-  const std::string heard = SecondsText(shard.silent_seconds()) + " ago";
+  const std::string heard = DurationText(shard.silent_seconds()) + " ago";
   Entry entry;
   entry.row = {fmt::format("{}", shard.shard()),
                shard.address(),
@@ -95,13 +93,13 @@ Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability, b
 std::string WaitingText(const v1::AggregatorStatus& aggregator) {
   if (aggregator.waiting_for().empty()) return "-";
   return fmt::format("{} for {}", fmt::join(aggregator.waiting_for(), ", "),
-                     SecondsText(aggregator.waiting_seconds()));
+                     DurationText(aggregator.waiting_seconds()));
 }
 
 Entry EntryOf(const v1::AggregatorStatus& aggregator, bool is_over) {
   const bool has_come = !aggregator.address().empty();
   const bool is_silent = !is_over && aggregator.silent_seconds() > kServerSilenceSecondsMax;
-  const std::string heard = SecondsText(aggregator.silent_seconds()) + " ago";
+  const std::string heard = DurationText(aggregator.silent_seconds()) + " ago";
   Entry entry;
   entry.row = {fmt::format("{}", aggregator.group()),
                fmt::format("{}", aggregator.shard()),
@@ -128,7 +126,7 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
       worker.host(),
       fmt::format("{}", worker.pushes()),
       worker.examples_per_second() > 0 ? ThreeDigits(worker.examples_per_second()) : "-",
-      worker.step_seconds() > 0 ? SecondsText(worker.step_seconds()) : "-",
+      worker.step_seconds() > 0 ? DurationText(worker.step_seconds()) : "-",
       if_reported(fmt::format("{:.4f}", worker.train_loss())),
       worker.has_train_accuracy() ? fmt::format("{:.1f}%", 100 * worker.train_accuracy()) : "-",
       fmt::format("{:.2f}", worker.mean_staleness()),
@@ -136,7 +134,7 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
       ShareText(worker.compute_share()),
       ShareText(worker.communication_share()),
       ShareText(worker.communication_hidden()),
-      worker.lease_left_seconds() > 0 ? SecondsText(worker.lease_left_seconds()) : "-"};
+      worker.lease_left_seconds() > 0 ? DurationText(worker.lease_left_seconds()) : "-"};
   if (worker.state() == "dead") {
     // A dead worker has no figures.
     entry.style = LineStyle::kAlarm;
@@ -161,13 +159,13 @@ Entry EntryOf(const v1::ReaderStatus& reader) {
                is_published ? fmt::format("{}", reader.label()) : "-",
                fmt::format("{}", reader.lag()),
                reader.has_lag_max() ? fmt::format("{}", reader.lag_max()) : "-",
-               reader.lag() > 0 ? SecondsText(reader.lag_seconds()) : "-",
+               reader.lag() > 0 ? DurationText(reader.lag_seconds()) : "-",
                fmt::format("{:.2f}", reader.lag_mean()),
                fmt::format("{}", reader.lag_highest()),
                fmt::format("{}", reader.taken()),
                fmt::format("{}", reader.lost()),
                fmt::format("{:.1f} MB/s", reader.bytes_per_second() / 1e6),
-               SecondsText(reader.silent_seconds()) + " ago"};
+               DurationText(reader.silent_seconds()) + " ago"};
   if (!is_live || is_late) {
     entry.style = LineStyle::kWarning;
     entry.rank = 1;

@@ -12,10 +12,6 @@ namespace {
 
 constexpr absl::Duration kEndTimeout = absl::Seconds(5);
 
-int EndWith(const absl::Status& failure) {
-  return static_cast<int>(Complain(ExitCodeFor(failure), std::string(failure.message())));
-}
-
 }  // namespace
 
 int StopCommand(const StopArguments& arguments) {

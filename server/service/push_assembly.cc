@@ -22,8 +22,8 @@ constexpr size_t kSmallPiecesMax = 64;
 // The size of the blocks in which the passes read a chunk: small enough for a core's second cache.
 // Measured on Zen 5 through shared memory, an exchange of 64 MiB takes 0.91 of the time that it
 // takes with blocks of 32 KiB, and larger ones gain no more.
-constexpr size_t kBlockBytes = size_t{128} << 10;
-static_assert(kBlockBytes % sizeof(float) == 0, "a block holds whole values");
+constexpr size_t kPieceBytes = size_t{128} << 10;
+static_assert(kPieceBytes % sizeof(float) == 0, "a block holds whole values");
 
 std::string RangeText(uint64_t begin, uint64_t end) {
   return fmt::format("values {} to {}", begin, end - 1);
@@ -105,18 +105,18 @@ absl::Status PushAssembly::TakePlace(uint64_t offset, uint64_t count) {
 
 void PushAssembly::Examine(uint64_t offset, const Segments& values) {
   hash_.Begin(offset);
-  ForEachBlock(values, kBlockBytes, [&](size_t begin, const Segments& block) {
+  ForEachBlock(values, kPieceBytes, [&](size_t begin, const Segments& block) {
     ExamineBlock(offset + begin / sizeof(float), block);
   });
   facts_.checksum += hash_.Finish();
 }
 
 void PushAssembly::CopyAndExamine(uint64_t offset, const UnreadValues& from, std::span<float> to) {
-  alignas(64) std::byte bytes[kBlockBytes];
+  alignas(64) std::byte bytes[kPieceBytes];
   const Stores stores = StoresFor(facts_.header.count * sizeof(float));
   hash_.Begin(offset);
-  for (size_t begin = 0; begin < to.size_bytes(); begin += kBlockBytes) {
-    const size_t size = std::min(kBlockBytes, to.size_bytes() - begin);
+  for (size_t begin = 0; begin < to.size_bytes(); begin += kPieceBytes) {
+    const size_t size = std::min(kPieceBytes, to.size_bytes() - begin);
     from.arena->Copy(from.begin + begin, {bytes, size});
     const Segments block = {{bytes, size}};
     const size_t first = begin / sizeof(float);

@@ -7,12 +7,12 @@
 
 #include "common/base/check.h"
 #include "common/kernels/fold.h"
+#include "server/storage/checkpoint_manifest.h"
 
 namespace slipstream {
 namespace {
 
 // The names of arrays in a checkpoint.
-constexpr char kWeightsArray[] = "weights";
 constexpr char kHistoryArray[] = "history";
 
 std::string NameOfState(size_t number) { return "state" + std::to_string(number); }

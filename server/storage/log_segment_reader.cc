@@ -15,7 +15,7 @@ namespace {
 constexpr uint64_t kSearchBytes = uint64_t{1} << 20;
 static_assert(kSearchBytes % kSectorBytes == 0);
 
-absl::Status Damaged(const std::string& path, uint64_t begin, uint64_t end, const char* why) {
+absl::Status DamagedBytes(const std::string& path, uint64_t begin, uint64_t end, const char* why) {
   return absl::DataLossError(fmt::format("{}: damaged: bytes {} to {} {}", path, begin, end, why));
 }
 
@@ -42,7 +42,7 @@ absl::Status LogSegmentReader::ReadHead() {
     return absl::OkStatus();
   }
   // The first batch is written once the head is on the disk.
-  if (!head_) return Damaged(path_, 0, kSectorBytes, "are not the head of a log's segment");
+  if (!head_) return DamagedBytes(path_, 0, kSectorBytes, "are not the head of a log's segment");
   if (head_->format != kLogFormat) {
     return absl::FailedPreconditionError(
         fmt::format("{}: it has format {}, and this program reads format {}", path_, head_->format,
@@ -82,7 +82,8 @@ absl::StatusOr<std::optional<std::vector<std::span<const std::byte>>>> LogSegmen
   if (!header || header->segment != number_ || header->batch != batches_) {
     const absl::StatusOr<std::optional<uint64_t>> later = FindLaterBatch();
     if (!later.ok()) return later.status();
-    if (*later) return Damaged(path_, position, **later, "are no batch, and a later batch follows");
+    if (*later)
+      return DamagedBytes(path_, position, **later, "are no batch, and a later batch follows");
     return EndHere();
   }
   // The sum cannot overflow where the records fit into the file.
@@ -92,7 +93,7 @@ absl::StatusOr<std::optional<std::vector<std::span<const std::byte>>>> LogSegmen
   const absl::StatusOr<bool> is_whole = ReadBatch(*header, batch_end);
   if (!is_whole.ok()) return is_whole.status();
   if (!*is_whole && batch_end < bytes_) {
-    return Damaged(path_, position, batch_end, "have a wrong checksum, and more bytes follow");
+    return DamagedBytes(path_, position, batch_end, "have a wrong checksum, and more bytes follow");
   }
   if (!*is_whole) return EndHere();
   absl::StatusOr<Records> records = RecordsOf(*header);
@@ -117,7 +118,8 @@ absl::Status LogSegmentReader::WriteEndAgain() {
   }
   // The system may forget bytes that it could not write. Then it reads those that the disk has.
   if (!is_whole) {
-    return Damaged(path_, position_, end_.whole_bytes, "were whole before, and are not any more");
+    return DamagedBytes(path_, position_, end_.whole_bytes,
+                        "were whole before, and are not any more");
   }
   return disk_->WriteAt(path_, position_, buffer_);
 }

@@ -11,7 +11,7 @@
 namespace slipstream {
 namespace {
 
-constexpr char kMethod[] = "/slipstream.v1.Shard/Exchange";
+constexpr char kExchangeMethod[] = "/slipstream.v1.Shard/Exchange";
 
 }  // namespace
 
@@ -22,7 +22,7 @@ ExchangeStream::ExchangeStream(std::string address, ShardChannel& channel,
 absl::Status ExchangeStream::Open() {
   if (call_ == nullptr) {
     absl::StatusOr<std::unique_ptr<RawCall>> call =
-        channel_.Start(kMethod, options_.WriteDeadline());
+        channel_.Start(kExchangeMethod, options_.WriteDeadline());
     if (!call.ok()) return call.status();
     call_ = *std::move(call);
   }

@@ -14,7 +14,7 @@
 namespace slipstream {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
@@ -36,7 +36,7 @@ absl::Status CsvLines::Fill() {
             buffer_.begin() + static_cast<ptrdiff_t>(end_), buffer_.begin());
   end_ -= begin_;
   begin_ = 0;
-  if (buffer_.size() < end_ + kPieceBytes) buffer_.resize(std::max(2 * end_, kPieceBytes + end_));
+  if (buffer_.size() < end_ + kReadBytes) buffer_.resize(std::max(2 * end_, kReadBytes + end_));
   const size_t got = std::fread(buffer_.data() + end_, 1, buffer_.size() - end_, file_.get());
   end_ += got;
   is_at_end_ = got == 0;

@@ -10,7 +10,7 @@ namespace slipstream {
 namespace {
 
 // A piece of this size is hashed in some milliseconds.
-constexpr size_t kPieceBytes = size_t{64} << 20;
+constexpr size_t kHashedBytes = size_t{64} << 20;
 
 struct FreeState {
   void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
@@ -24,7 +24,7 @@ std::optional<uint64_t> Hash(std::span<const std::byte> bytes, uint64_t seed,
   XXH64_reset(state.get(), seed);
   while (!bytes.empty()) {
     if (!goes_on()) return std::nullopt;
-    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kPieceBytes));
+    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kHashedBytes));
     XXH64_update(state.get(), piece.data(), piece.size());
     bytes = bytes.subspan(piece.size());
   }

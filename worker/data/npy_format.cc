@@ -16,18 +16,18 @@
 namespace slipstream {
 namespace {
 
-constexpr uint64_t kExamplesMax = 0xffff'ffff;             // Positions in an epoch are 32-bit.
+constexpr uint64_t kPositionsMax = 0xffff'ffff;            // Positions in an epoch are 32-bit.
 constexpr uint64_t kExampleValuesMax = uint64_t{1} << 28;  // The same limit as for a model's input.
 
 absl::Status CheckCount(const NpyFile& file) {
-  if (file.shape().empty() || file.shape()[0] == 0 || file.shape()[0] > kExamplesMax) {
+  if (file.shape().empty() || file.shape()[0] == 0 || file.shape()[0] > kPositionsMax) {
     return absl::DataLossError(fmt::format("{}: shape {}, expected 1 to {} examples", file.path(),
-                                           file.ShapeText(), kExamplesMax));
+                                           file.ShapeText(), kPositionsMax));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<ExampleShape> ShapeOf(const NpyFile& file) {
+absl::StatusOr<ExampleShape> ExampleShapeOf(const NpyFile& file) {
   if (absl::Status status = CheckCount(file); !status.ok()) return status;
   const std::span<const uint64_t> sizes = std::span(file.shape()).subspan(1);
   uint64_t values = 1;
@@ -111,11 +111,11 @@ absl::Status ReadAnswers(const std::string& path, ModelSpec::Loss loss, const Np
   return absl::OkStatus();
 }
 
-absl::StatusOr<Dataset> ReadSplit(const std::string& directory, std::string_view split,
-                                  ModelSpec::Loss loss, const ReadProgress& progress) {
+absl::StatusOr<Dataset> ReadNpySplit(const std::string& directory, std::string_view split,
+                                     ModelSpec::Loss loss, const ReadProgress& progress) {
   absl::StatusOr<NpyFile> examples = NpyFile::Open(fmt::format("{}/X_{}.npy", directory, split));
   if (!examples.ok()) return examples.status();
-  const absl::StatusOr<ExampleShape> shape = ShapeOf(*examples);
+  const absl::StatusOr<ExampleShape> shape = ExampleShapeOf(*examples);
   if (!shape.ok()) return shape.status();
   Dataset dataset;
   dataset.shape = *shape;
@@ -132,7 +132,7 @@ absl::StatusOr<Dataset> ReadSplit(const std::string& directory, std::string_view
 
 absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss loss,
                                    const ReadProgress& progress) {
-  absl::StatusOr<Dataset> train = ReadSplit(directory, "train", loss, progress);
+  absl::StatusOr<Dataset> train = ReadNpySplit(directory, "train", loss, progress);
   if (!train.ok()) return train.status();
   absl::StatusOr<Dataset> test = ReadNpyTest(directory, loss, progress);
   if (!test.ok()) return test.status();
@@ -154,7 +154,7 @@ absl::StatusOr<DataSplits> ReadNpy(const std::string& directory, ModelSpec::Loss
 
 absl::StatusOr<Dataset> ReadNpyTest(const std::string& directory, ModelSpec::Loss loss,
                                     const ReadProgress& progress) {
-  return ReadSplit(directory, "test", loss, progress);
+  return ReadNpySplit(directory, "test", loss, progress);
 }
 
 }  // namespace slipstream

@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Gives way to training on the same cores.
-constexpr int kNiceness = 10;
+constexpr int kSavingNiceness = 10;
 
 }  // namespace
 
@@ -119,7 +119,7 @@ void StateKeeper::Save(uint64_t steps) {
 
 void StateKeeper::Run() {
   // On Linux niceness belongs to a thread.
-  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kNiceness);
+  setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kSavingNiceness);
   for (;;) {
     StateMoment moment;
     {
