@@ -5,7 +5,7 @@ import tempfile
 import unittest
 
 import tidy
-from checks import build_files, clang_tidy, layering, pages, type_names
+from checks import build_files, layering, pages, together, type_names
 
 
 def messages(path, text):
@@ -334,6 +334,8 @@ cc_binary(
             self.write(f"tests/server/core/{name}", '#include "tests/server/core/c.h"\n')
         self.write("tests/server/core/c.h", '#include "server/core/a.h"\n#include <gtest/gtest.h>\n')
         self.assertEqual(self.fixed("tests/server/core"), """
+load("//common/bazel:together.bzl", "together_cc_test")
+
 cc_library(
     name = "support",
     testonly = True,
@@ -344,15 +346,23 @@ cc_library(
     ],
 )
 
-cc_test(
+together_cc_test(
     name = "core",
-    srcs = [
-        "a_test.cc",
-        "b_test.cc",
+    together = [
+        [
+            "a_test.cc",
+            "b_test.cc",
+        ],
     ],
     deps = [":support"],
 )
 """)
+
+    def test_sources_of_a_target_that_the_head_calls_alone_are_compiled_by_themselves(self):
+        self.write("server/core/b.cc", "")
+        self.assertIn("together = [", self.fixed("server/core"))
+        self.write("server/core/BUILD", 'ALONE = ["core"]\n' + build_files.GENERATED)
+        self.assertIn('srcs = [\n        "a.cc",\n        "b.cc",', self.fixed("server/core"))
 
     def test_files_of_a_rule_in_the_head_are_left_to_it(self):
         self.write("server/core/made.cc", "")
@@ -374,6 +384,7 @@ cc_test(
                 ('LIBRARIES = {"x": ["a"], "y": []}', "no file is left for y"),
                 ('PROGRAMS = {"x": ["a"]}', "which others cannot include"),
                 ('ATTRIBUTES = {"x": dict(copts = [])}', "there is no target x"),
+                ('ALONE = ["x"]', "there is no target x"),
                 ('LIBRARIES = {', "was never closed")):
             text = f"{head}\n{build_files.GENERATED}"
             self.write("server/core/BUILD", text)
@@ -392,15 +403,10 @@ cc_test(
                       self.messages()[0])
 
 
-class ClangTidyGroupsTest(RepositoryTest):
-    def groups(self, **sources):
-        """Returns the groups of sources that are checked as one, as names."""
-        for name, text in sources.items():
-            self.write(f"{name}.cc", text)
-        clang_tidy.text_of.cache_clear()
-        paths = [str(self.root / f"{name}.cc") for name in sources]
-        return ["".join(pathlib.Path(path).stem for path in group)
-                for group in clang_tidy.groups(paths)]
+class TogetherTest(unittest.TestCase):
+    def groups(self, lines_max=1000, **texts):
+        """Returns the groups of sources that are compiled as one, as names."""
+        return ["".join(group) for group in together.groups(texts, lines_max)]
 
     def test_sources_that_define_the_same_for_themselves_are_kept_apart(self):
         def source(line):
@@ -408,36 +414,19 @@ class ClangTidyGroupsTest(RepositoryTest):
 
         self.assertEqual(self.groups(
             a=source("constexpr int kOne = 1;"), b=source("int Two(int a) {\n  return kOne;\n}"),
-            c=source("class Three final : public A {};"), d=source("using One = int;")), ["abcd"])
+            c=source("class Three final : public A {};"), d=source("using One = int;"),
+            e=source("TEST(T, Is) {"), f=source("TEST(T, Was) {")), ["abcdef"])
         for line in ("constexpr int kOne[] = {1};", "int kOne(int a) {", "struct kOne final {",
                      "enum class kOne { kA };", "template <class T>\nT kOne(T t) {"):
             self.assertEqual(self.groups(a=source("const int kOne = 1;"), b=source(line)), ["a", "b"], line)
 
-    def test_sources_with_textual_headers_are_checked_alone(self):
-        self.assertEqual(self.groups(a="", b='#include "x.inc"\n', c=""), ["ac", "b"])
+    def test_sources_with_what_lasts_to_the_end_are_compiled_alone(self):
+        for line in ('#include "x.inc"', "#define A", "#undef A", "#pragma GCC optimize"):
+            self.assertEqual(self.groups(a="", b=f"{line}\n", c=""), ["ac", "b"], line)
 
-    def test_groups_are_bounded(self):
-        names = [f"f{i}" for i in range(clang_tidy.GROUP_FILES_MAX + 1)]
-        self.assertEqual(len(self.groups(**dict.fromkeys(names, ""))), 2)
-
-
-class TypeNamesTest(unittest.TestCase):
-    def types(self, text):
-        return [name for _, name in type_names.types_of(text)]
-
-    def test_types_are_known_by_namespace_and_name(self):
-        self.assertEqual(self.types(
-            "namespace s {\nclass Declared;\nenum class E { kA };\ntemplate <class T>\nstruct A : B<T> {\n"
-            "  struct Inner {};\n};\nclass ABSL_LOCKABLE C final {};\nstruct alignas(64) D {};\n"
-            "struct A::Later {};\nstruct E F() { return {}; }\nnamespace n::m {\nclass G {};\n}\n}\n"),
-            ["s::A", "s::C", "s::D", "s::A::Later", "s::n::m::G"])
-
-    def test_two_headers_do_not_define_one_name(self):
-        first, second = "namespace s {\nclass A {};\n}\n", "namespace s {\n\nstruct A {};\n}\n"
-        self.assertEqual(list(type_names.offences([("x.h", first), ("y.h", second)])),
-                         [("y.h", 3, "x.h defines another s::A")])
-        self.assertEqual(list(type_names.offences([("x.h", first), ("y.h", "namespace t {\nclass A {};\n}\n")])),
-                         [])
+    def test_groups_are_bounded_and_a_longer_source_is_one_of_its_own(self):
+        self.assertEqual(self.groups(5, a="\n" * 3, b="\n" * 3, c="\n" * 2, d="\n" * 9),
+                         ["ac", "b", "d"])
 
 
 if __name__ == "__main__":

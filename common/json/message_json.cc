@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
 
 #include <map>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "common/json/json_number.h"

@@ -1,10 +1,12 @@
 #ifndef SLIPSTREAM_COMMON_JSON_MESSAGE_JSON_H_
 #define SLIPSTREAM_COMMON_JSON_MESSAGE_JSON_H_
 
-#include <google/protobuf/message.h>
-
 #include <cstdint>
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
+
+namespace google::protobuf {
+class Message;
+}
 
 namespace slipstream {
 

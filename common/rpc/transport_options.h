@@ -1,13 +1,15 @@
 #ifndef SLIPSTREAM_COMMON_RPC_TRANSPORT_OPTIONS_H_
 #define SLIPSTREAM_COMMON_RPC_TRANSPORT_OPTIONS_H_
 
-#include <grpcpp/server_builder.h>
-#include <grpcpp/support/channel_arguments.h>
-
 #include <cstddef>
 
 #include "absl/time/time.h"
 #include "common/base/limits.h"
+
+namespace grpc {
+class ChannelArguments;
+class ServerBuilder;
+}  // namespace grpc
 
 namespace slipstream {
 

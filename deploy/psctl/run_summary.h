@@ -1,7 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_RUN_SUMMARY_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_RUN_SUMMARY_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

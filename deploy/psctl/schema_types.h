@@ -1,7 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_SCHEMA_TYPES_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_SCHEMA_TYPES_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "common/config/field_types.h"
 

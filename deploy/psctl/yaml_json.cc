@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "common/json/json_text.h"
 

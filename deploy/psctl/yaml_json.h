@@ -1,7 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_YAML_JSON_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_YAML_JSON_H_
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 namespace slipstream {

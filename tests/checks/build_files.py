@@ -12,6 +12,11 @@ A BUILD file has a head that people write and, below the line GENERATED, rules t
   PROGRAMS    the same for programs; here each file is named.
   ATTRIBUTES  a dictionary from a target's name to further attributes of its rule. `deps` and `srcs`
               are added to those found from the includes.
+  ALONE       the targets whose sources are never compiled together, such as kernels whose speed
+              depends on where the compiler places their loops.
+
+A rule lists its sources under `together`, in groups that common/bazel/together.bzl compiles as one;
+together.py decides on the groups. A source that is in none of them stands under `srcs`.
 
 Rules in the head stay as they are: they are for targets that are not ordinary libraries, tests or
 programs. Their files belong to them, and their dependencies are compared with the includes of their
@@ -24,10 +29,12 @@ import builtins
 import dataclasses
 import pathlib
 
-from checks import layering
+from checks import layering, together
 
 GENERATED = "# Written by tests/tidy.py --fix, from here to the end."
 RULES = {"LIBRARIES": "cc_library", "TESTS": "cc_test", "PROGRAMS": "cc_binary"}
+# More lines in a group save time in the first build, and cost time after each change of a source.
+GROUP_LINES_MAX = 4000
 SOURCE_SUFFIXES = (".cc",)
 HEADER_SUFFIXES = (".h", ".cuh")
 TEXTUAL_SUFFIXES = (".inc",)
@@ -57,6 +64,7 @@ class Target:
     files: list          # all of srcs, hdrs and textual_hdrs
     headers: list        # the files that other targets may include
     deps: list = dataclasses.field(default_factory=list)  # labels
+    together: list = dataclasses.field(default_factory=list)  # lists of files that compile as one
     attributes: dict = dataclasses.field(default_factory=dict)  # from ATTRIBUTES
     line: int = 0        # the line in the head; 0 for a generated rule
 
@@ -173,15 +181,22 @@ def generated_targets(root, package, names, taken):
     stems = list(dict.fromkeys(pathlib.PurePath(name).stem for name in files))
     lists = {kind: dict.get(names, kind, {}) for kind in RULES}
     attributes = dict(dict.get(names, "ATTRIBUTES", {}))
+    alone = set(dict.get(names, "ALONE", ()))
     for rule, name, mine in share_out(package, lists, stems):
         paths = [f"{package}/{file}" for file in files if pathlib.PurePath(file).stem in mine]
         headers = [path for path in paths if not path.endswith(SOURCE_SUFFIXES)]
         if rule != "cc_library" and headers:
             raise Malformed(f"{headers[0]} belongs to a {rule}, which others cannot include")
+        sources = {path: (root / path).read_text(encoding="utf-8") for path in paths
+                   if path.endswith(SOURCE_SUFFIXES) and name not in alone}
         yield Target(f"//{package}:{name}", rule, paths, headers,
+                     together=[group for group in together.groups(sources, GROUP_LINES_MAX)
+                               if len(group) > 1],
                      attributes=attributes.pop(name, {}))
-    for name in attributes:
-        raise Malformed(f"ATTRIBUTES: there is no target {name}")
+        alone.discard(name)
+    for kind, unknown in (("ATTRIBUTES", attributes), ("ALONE", sorted(alone))):
+        for name in unknown:
+            raise Malformed(f"{kind}: there is no target {name}")
 
 
 def read_package(root, path, text):
@@ -263,9 +278,24 @@ def label_order(label):
     return (label.startswith("@"), label.startswith("//"), label.replace(":", "!"))
 
 
+def group_lists(groups):
+    """Returns the lines of the attribute `together`."""
+    lines = [line for group in groups
+             for line in ("        [", *(f'            "{name}",' for name in group), "        ],")]
+    return ["    together = [", *lines, "    ],"] if groups else []
+
+
+def generated_rule(target):
+    """Returns the name of the rule in BUILD files."""
+    return f"together_{target.rule}" if target.together else target.rule
+
+
 def rule_text(target, package):
+    grouped = {path for group in target.together for path in group}
+
     def names(endings):
-        return [path.split("/")[-1] for path in target.files if path.endswith(endings)]
+        return [path.split("/")[-1] for path in target.files
+                if path.endswith(endings) and path not in grouped]
 
     def reference(key):
         return f'ATTRIBUTES["{name}"]["{key}"]'
@@ -275,11 +305,12 @@ def rule_text(target, package):
 
     name = target.label.split(":")[1]
     deps = sorted((written(label, package) for label in target.deps), key=label_order)
-    lines = [f"{target.rule}(", f'    name = "{name}",']
+    lines = [f"{generated_rule(target)}(", f'    name = "{name}",']
     is_for_tests = layering.is_test(package + "/") and target.rule != "cc_test"
     if is_for_tests and "testonly" not in target.attributes:
         lines.append("    testonly = True,")
     lines += item_list("srcs", names(SOURCE_SUFFIXES), added("srcs"))
+    lines += group_lists([[path.split("/")[-1] for path in group] for group in target.together])
     lines += item_list("hdrs", names(HEADER_SUFFIXES))
     lines += item_list("textual_hdrs", names(TEXTUAL_SUFFIXES))
     lines += [f"    {key} = {reference(key)}," for key in sorted(target.attributes)
@@ -317,9 +348,13 @@ def visible_head(package):
 
 def text_of(package):
     """Returns the whole BUILD file of a package whose rules are generated."""
-    rules = [rule_text(target, package.path) for target in package.targets if not target.line]
+    generated = [target for target in package.targets if not target.line]
+    loaded = sorted({generated_rule(target) for target in generated if target.together})
+    load = [f'load("//common/bazel:together.bzl", {", ".join(map(repr, loaded))})'.replace("'", '"'),
+            ""] if loaded else []
     head = visible_head(package).strip()
-    return "\n".join([*([head, ""] if head else []), GENERATED, "", "\n".join(rules)])
+    rules = "\n".join(rule_text(target, package.path) for target in generated)
+    return "\n".join([*([head, ""] if head else []), GENERATED, "", *load, rules])
 
 
 def cycle(repository):

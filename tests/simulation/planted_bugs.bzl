@@ -1,291 +1,322 @@
 """The planted bugs: mistakes that a parameter server was or could be built with. The simulator has to
 find each, or its silence would mean nothing.
 
-A bug is a source of production, or of a shell that plays production's part, with some of its text
-replaced. The program simulate_BUG has that source in place of the library's own: whose functions a
-program defines itself, the linker does not look for.
+A bug changes the text of a source of production, or of a shell that plays production's part, where
+PLANTED stands for whether that bug is the one to simulate. A bug may change the text of one above it. The program simulate_planted has all bugs,
+and does what $PLANTED_BUG names. It compiles the sources of SOURCES with their bugs in place of the
+libraries' own: whose functions a program defines itself, the linker does not look for.
 """
 
 load("//tests/support:python_test.bzl", "python_test")
 
-# Name: (label of the source, [(text to replace, replacement)])
+# Where the sources with bugs are: as the libraries compile them, several as one.
+SOURCES = [
+    "//common/policy:together/policy_1.cc",
+    "//common/protocol:composite_push.cc",
+    "//server/core:together/core_1.cc",
+    "//server/core:together/core_2.cc",
+    "//server/service:together/service_1.cc",
+    "//server/service:together/service_2.cc",
+    "//server/storage:together/storage_1.cc",
+    "//tests/simulation:together/simulator_1.cc",
+    "//tests/simulation:together/simulator_2.cc",
+    "//worker/client:together/client_1.cc",
+    "//worker/core:together/core_1.cc",
+]
+
+# Name: (path of the source, [(text to replace, replacement)])
 PLANTED_BUGS = {
     # A repeated push counts again.
-    "duplicate_check_off": ("//server/core:shard_push.cc", [(
-        "Decision decision = Decide(facts, output);",
-        "PushFacts again = facts;" +
-        "const Identity& sender = facts.header.identity;" +
-        "if (members().Find(sender.worker, sender.incarnation) != nullptr)" +
-        "  again.header.sequence = members().At(sender.worker).expected();" +
-        "Decision decision = Decide(again, output);",
+    "duplicate_check_off": ("server/core/shard_push.cc", [(
+        "Decide(facts, output)",
+        "Decide([&] {" +
+        "  PushFacts again = facts;" +
+        "  const Identity& sender = facts.header.identity;" +
+        "  if (PLANTED && members().Find(sender.worker, sender.incarnation) != nullptr)" +
+        "    again.header.sequence = members().At(sender.worker).expected();" +
+        "  return again;" +
+        "}(), output)",
     )]),
     # A synchronous round closes when the number of pushes equals the number of members.
-    "rounds_closed_by_count": ("//common/policy:policies.cc", [(
+    "rounds_closed_by_count": ("common/policy/policies.cc", [(
         "if (member.owes && !member.heard)",
-        "if (!member.heard && shard.members.size() > shard.contributions + shard.excused)",
+        "if (!member.heard && (PLANTED ? shard.members.size() > shard.contributions + shard.excused" +
+        "                              : member.owes))",
     )]),
     # The base version is taken when the push is applied, not when its weights were read.
-    "base_fixed_late": ("//server/core:shard_push.cc", [(
-        "Decision decision = Decide(facts, output);",
-        "PushFacts late = facts;" +
-        "late.header.base = decided();" +
-        "Decision decision = Decide(late, output);",
+    "base_fixed_late": ("server/core/shard_push.cc", [(
+        "  PushFacts again = facts;",
+        "  PushFacts again = facts; if (PLANTED) again.header.base = decided();",
     )]),
     # A call is answered when its version is ordered, before it is published.
-    "answers_early": ("//server/core:shard_pull.cc", [(
+    "answers_early": ("server/core/shard_pull.cc", [(
         "(version > published() &&",
-        "(version > decided() &&",
+        "(version > (PLANTED ? decided() : published()) &&",
     )]),
     # A worker just beyond the allowed lead over the slowest goes on.
-    "condition_released_too_early": ("//server/core:shard_pull.cc", [(
+    "condition_released_too_early": ("server/core/shard_pull.cc", [(
         "*state_.slowest < condition.slowest)",
-        "Value(*state_.slowest) + 1 < Value(condition.slowest))",
+        "Value(*state_.slowest) + (PLANTED ? 1 : 0) < Value(condition.slowest))",
     )]),
     # A worker that waited for the slowest goes on without the slowest's pushes.
-    "released_before_it_is_seen": ("//server/core:shard_pull.cc", [(
+    "released_before_it_is_seen": ("server/core/shard_pull.cc", [(
         "{.version = std::max(condition.version, decided())};",
-        "{.version = condition.version};",
+        "{.version = PLANTED ? condition.version : std::max(condition.version, decided())};",
     )]),
     # A version of weights that change in place is published once as many gradients were added, whichever.
-    "added_is_not_what_is_counted": ("//server/service:shard.cc", [(
+    "added_is_not_what_is_counted": ("server/service/shard.cc", [(
         "made_early_.emplace(*job.version_,",
-        "made_early_.emplace(Next(machine_.published()),",
+        "made_early_.emplace(PLANTED ? Next(machine_.published()) : *job.version_,",
     )]),
     # A change while the run trains reaches shard 0 alone.
-    "change_on_one_shard": ("//server/core:shard_machine.cc", [(
+    "change_on_one_shard": ("server/core/shard_machine.cc", [(
         "while (state_.stage < stage) EnterNextStage();",
-        "while (state_.stage < stage && (is_first() || !stages()[state_.stage + 1].begins_at_once))" +
+        "while (state_.stage < stage &&" +
+        "       (!PLANTED || is_first() || !stages()[state_.stage + 1].begins_at_once))" +
         "  EnterNextStage();",
     )]),
     # A cancelled call stays among the calls that wait.
-    "forgets_cancellation": ("//server/core:shard_pull.cc", [(
+    "forgets_cancellation": ("server/core/shard_pull.cc", [(
         "return waiting.call == call;",
-        "return waiting.call == call && false;",
+        "return waiting.call == call && !PLANTED;",
     )]),
     # The draft made while a push arrives is used, even if its forecast was wrong.
-    "draft_kept_after_wrong_forecast": ("//server/service:training_state.cc", [
-        ("= draft_.lock();", "= job.folds.empty() ? nullptr : job.folds.front().payload.draft;"),
-        ("job.update.has_value() && job.update->is_drafted", "job.update.has_value()"),
+    "draft_kept_after_wrong_forecast": ("server/service/training_state.cc", [
+        (
+            "= draft_.lock();",
+            "= !PLANTED ? draft_.lock() : job.folds.empty() ? nullptr : job.folds.front().payload.draft;",
+        ),
+        (
+            "job.update.has_value() && job.update->is_drafted",
+            "job.update.has_value() && (PLANTED || job.update->is_drafted)",
+        ),
     ]),
     # If the answer to a push was lost, the error of its rounding is lost for good.
-    "residual_lost_on_repetition": ("//worker/client:push_encoder.cc", [(
+    "residual_lost_on_repetition": ("worker/client/push_encoder.cc", [(
         "!Counts(reply)",
-        "(reply.outcome != PushOutcome::kApplied && reply.outcome != PushOutcome::kBuffered)",
+        "(PLANTED ? reply.outcome != PushOutcome::kApplied && reply.outcome != PushOutcome::kBuffered" +
+        "         : !Counts(reply))",
     )]),
     # Base weights are released when the next version is published, not with their last gradient.
-    "base_recycled_too_early": ("//server/service:shard.cc", [(
+    "base_recycled_too_early": ("server/service/shard.cc", [(
         "kept = machine_.BasesKept();",
-        "kept = {machine_.published()};",
+        "kept = PLANTED ? std::vector<Version>{machine_.published()} : machine_.BasesKept();",
     )]),
     # A worker that comes back keeps the record of its older incarnation.
-    "record_survives_incarnation": ("//server/core:member_table.cc", [
+    "record_survives_incarnation": ("server/core/member_table.cc", [
         (
             "if (Find(member.worker, member.incarnation) != nullptr) {",
-            "if (records_.contains(member.worker)) {",
+            "if (PLANTED ? records_.contains(member.worker)" +
+            "            : Find(member.worker, member.incarnation) != nullptr) {",
         ),
         (
             "records_.erase(member.worker);",
-            "records_.erase(member.worker); record.incarnation = member.incarnation;",
+            "records_.erase(member.worker); if (PLANTED) record.incarnation = member.incarnation;",
         ),
     ]),
     # Gradients that an open round has taken are lost when a worker joins or leaves.
-    "accrued_gradients_lost_at_a_view_change": ("//server/core:shard_machine.cc", [(
+    "accrued_gradients_lost_at_a_view_change": ("server/core/shard_machine.cc", [(
         "state_.members.InstallView(view);",
-        "state_.members.InstallView(view); state_.round = NewRound();",
+        "state_.members.InstallView(view); if (PLANTED) state_.round = NewRound();",
     )]),
     # Two gradients under way at once make up for each other's errors of encoding.
-    "residual_shared_by_two_slots": ("//worker/client:push_encoders.cc", [(
+    "residual_shared_by_two_slots": ("worker/client/push_encoders.cc", [(
         "&encoders_[slot][Value(shard)]",
-        "&encoders_[slot * 0][Value(shard)]",
+        "&encoders_[PLANTED ? 0 : slot][Value(shard)]",
     )]),
     # Another policy takes over on the first shard alone.
-    "schedule_applied_on_one_shard_only": ("//server/core:shard_machine.cc", [(
+    "schedule_applied_on_one_shard_only": ("server/core/shard_machine.cc", [(
         "stage_ = stages()[state_.stage];",
-        "stage_ = stages()[is_first() ? state_.stage : 0];",
+        "stage_ = stages()[!PLANTED || is_first() ? state_.stage : 0];",
     )]),
     # Workers whose pushes have unequal numbers of steps send fragments in unequal orders.
-    "fragments_in_unequal_orders": ("//worker/core:fragments.cc", [(
+    "fragments_in_unequal_orders": ("worker/core/fragments.cc", [(
         "steps * fragment / count_ > taken",
-        "steps * fragment / count_ != taken",
+        "(PLANTED ? steps * fragment / count_ != taken : steps * fragment / count_ > taken)",
     )]),
     # A composite counts though one of its parts has come another way.
-    "composite_counted_again": ("//server/core:shard_composite.cc", [(
+    "composite_counted_again": ("server/core/shard_composite.cc", [(
         "!IsNext(push)",
-        "push.sequence > members().At(part.worker).expected()",
+        "(PLANTED ? push.sequence > members().At(part.worker).expected() : !IsNext(push))",
     )]),
     # The second part of a composite is in the weights, but its worker's record does not say so.
-    "composite_loses_a_part": ("//server/core:shard_push.cc", [(
+    "composite_loses_a_part": ("server/core/shard_push.cc", [(
         "member.RecordAnswer(push.sequence, own.checksum,",
-        "if (part != 2) member.RecordAnswer(push.sequence, own.checksum,",
+        "if (!PLANTED || part != 2) member.RecordAnswer(push.sequence, own.checksum,",
     )]),
     # A shard cannot recognise the push of a worker that it has counted as a part.
-    "composite_without_checksums": ("//common/protocol:composite_push.cc", [(
+    "composite_without_checksums": ("common/protocol/composite_push.cc", [(
         ".checksum = checksum}",
-        ".checksum = checksum * 0}",
+        ".checksum = PLANTED ? 0 : checksum}",
     )]),
     # A shard that went on from a checkpoint takes pushes that were computed before.
-    "return_keeps_old_life": ("//server/core:shard_admission.cc", [(
+    "return_keeps_old_life": ("server/core/shard_admission.cc", [(
         "if (header.life == state_.life) return std::nullopt;",
-        "if (header.life <= state_.life) return std::nullopt;",
+        "if (header.life == state_.life || (PLANTED && header.life < state_.life)) return std::nullopt;",
     )]),
     # A shard that went on from a checkpoint expects the sequences of its older life.
-    "sequences_survive_a_life": ("//server/core:member_table.cc", [(
+    "sequences_survive_a_life": ("server/core/member_table.cc", [(
         "record.last_sequence = {};",
-        "",
+        "if (!PLANTED) record.last_sequence = {};",
     )]),
     # The state is saved while the open round holds contributions, which are in no version.
-    "save_of_undone_round": ("//server/core:shard_machine.cc", [(
+    "save_of_undone_round": ("server/core/shard_machine.cc", [(
         "round().contributions() == 0 && state_.last_saved != decided();",
-        "state_.last_saved != decided();",
+        "(PLANTED || round().contributions() == 0) && state_.last_saved != decided();",
     )]),
     # A shard that goes on from a checkpoint keeps the sum of the round that was open.
-    "returned_state_keeps_contributions": ("//server/service:training_state.cc", [(
+    "returned_state_keeps_contributions": ("server/service/training_state.cc", [(
         "sum_.reset();",
-        "",
+        "if (!PLANTED) sum_.reset();",
     )]),
     # A shard that goes on from a checkpoint has the weights of that, and another optimizer state.
-    "return_without_optimizer_state": ("//server/service:training_state.cc", [(
+    "return_without_optimizer_state": ("server/service/training_state.cc", [(
         "for (uint32_t i = 0; i < row_.state_arrays; ++i) state_[i] = arrays[1 + i].second;",
-        "",
+        "for (uint32_t i = 0; i < row_.state_arrays && !PLANTED; ++i) state_[i] = arrays[1 + i].second;",
     )]),
     # Where shards are in step, only the one whose server was killed goes back.
-    "one_shard_returns_in_step": ("//server/core:coordinator_lives.cc", [(
+    "one_shard_returns_in_step": ("server/core/coordinator_lives.cc", [(
         "if (returns_together()) {",
-        "if (returns_together() && servers_.servers().empty()) {",
+        "if (returns_together() && (!PLANTED || servers_.servers().empty())) {",
     )]),
     # A unit of work is handed out before the journal has it.
-    "coordinator_forgets_units": ("//server/core:coordinator.cc", [(
+    "coordinator_forgets_units": ("server/core/coordinator.cc", [(
         "if (unit.has_value()) ++journal_changes_;",
-        "",
+        "if (unit.has_value() && !PLANTED) ++journal_changes_;",
     )]),
     # The coordinator answers before its journal has what the answer follows from.
-    "answers_before_journal": ("//tests/simulation:sim_coordinator.cc", [(
+    "answers_before_journal": ("tests/simulation/sim_coordinator.cc", [(
         "journal_.Leave(tell,",
-        "tell(); journal_.Leave([] {},",
+        "if (PLANTED) tell(); journal_.Leave([tell] { if (!PLANTED) tell(); },",
     )]),
     # A coordinator that comes back takes the time while it was away for silence of its workers.
-    "leases_not_begun_anew": ("//server/core:coordinator_journal.cc", [(
+    "leases_not_begun_anew": ("server/core/coordinator_journal.cc", [(
         "membership_.BeginLeases(now);",
-        "",
+        "if (!PLANTED) membership_.BeginLeases(now);",
     )]),
     # A lease lasts two looks at the leases longer than it should.
-    "lease_ends_late": ("//server/core:coordinator_membership.cc", [(
+    "lease_ends_late": ("server/core/coordinator_membership.cc", [(
         "now - worker.last_heard <= lease_)",
-        "now - worker.last_heard <= lease_ + absl::Milliseconds(40))",
+        "now - worker.last_heard <= lease_ + absl::Milliseconds(PLANTED ? 40 : 0))",
     )]),
     # A push is answered before the log has it.
-    "push_answered_before_sync": ("//tests/simulation:sim_shard.cc", [(
+    "push_answered_before_sync": ("tests/simulation/sim_shard.cc", [(
         "Leave([this, stream = call.stream,",
-        "([&](const auto& run) { is_pull ? Leave(run) : run(); })([this, stream = call.stream,",
+        "([&](const auto& run) { PLANTED && !is_pull ? run() : Leave(run); })(" +
+        "    [this, stream = call.stream,",
     )]),
     # Weights are given before the log has the pushes that are in them.
-    "pull_answered_before_sync": ("//tests/simulation:sim_shard.cc", [(
-        "Leave([this, stream = call.stream,",
-        "([&](const auto& run) { is_pull ? run() : Leave(run); })([this, stream = call.stream,",
+    "pull_answered_before_sync": ("tests/simulation/sim_shard.cc", [(
+        "!is_pull ? run() : Leave(run);",
+        "!is_pull ? run() : PLANTED && is_pull ? run() : Leave(run);",
     )]),
     # Training begins before the initial weights are on the disk.
-    "initialized_without_checkpoint": ("//tests/simulation:sim_shard_durability.cc", [(
+    "initialized_without_checkpoint": ("tests/simulation/sim_shard_durability.cc", [(
         "return saves_.HasSavedInitial(machine().state().initialized_grant);",
-        "return true;",
+        "return PLANTED || saves_.HasSavedInitial(machine().state().initialized_grant);",
     )]),
     # A checkpoint lacks the sequences of the pushes that are in it, and the answers to them.
-    "sequences_missing_from_checkpoint": ("//server/service:shard_save.cc", [(
+    "sequences_missing_from_checkpoint": ("server/service/shard_save.cc", [(
         "EncodeShardState(save.state)",
         "EncodeShardState([&save] {" +
         "  ShardState bare = save.state;" +
-        "  bare.members.BeginLife({});" +
+        "  if (PLANTED) bare.members.BeginLife({});" +
         "  return bare;" +
         "}())",
     )]),
     # A checkpoint names the segment of the log behind its own.
-    "log_number_too_high": ("//server/service:shard.cc", [(
+    "log_number_too_high": ("server/service/shard.cc", [(
         "save->log = recorder_->BeginSegment();",
-        "save->log = recorder_->BeginSegment() + 1;",
+        "save->log = recorder_->BeginSegment(); if (PLANTED) ++save->log;",
     )]),
     # A checkpoint names the segment of the log before its own, whose events are part of it already.
-    "log_number_too_low": ("//server/service:shard.cc", [(
-        "save->log = recorder_->BeginSegment();",
-        "save->log = std::max<uint64_t>(recorder_->BeginSegment(), 2) - 1;",
+    "log_number_too_low": ("server/service/shard.cc", [(
+        "++save->log;",
+        "++save->log; if (PLANTED && save->log > 1) --save->log;",
     )]),
     # The pushes that were on their way when the process ended count for ever.
-    "calls_survive_their_process": ("//server/core:shard_return.cc", [(
+    "calls_survive_their_process": ("server/core/shard_return.cc", [(
         "state.members.EndCalls();",
-        "",
+        "if (!PLANTED) state.members.EndCalls();",
     )]),
     # Now and then an event of the log is redone twice.
-    "event_redone_twice": ("//server/service:shard_recovery.cc", [(
+    "event_redone_twice": ("server/service/shard_recovery.cc", [(
         "done = shard.Redo((*event)->event,",
-        "if (redone.events % 32 == 31) (void)shard.Redo((*event)->event, (*event)->payload);" +
+        "if (PLANTED && redone.events % 32 == 31)" +
+        "  (void)shard.Redo((*event)->event, (*event)->payload);" +
         "done = shard.Redo((*event)->event,",
     )]),
     # A segment of the log may lose its name.
-    "segment_without_name": ("//server/storage:log_segment.cc", [(
+    "segment_without_name": ("server/storage/log_segment.cc", [(
         "if (written.ok()) written = disk.SyncDirectory(directory);",
-        "",
+        "if (written.ok() && !PLANTED) written = disk.SyncDirectory(directory);",
     )]),
     # The log says that a batch is on the disk when it is not.
-    "batch_not_synced": ("//server/storage:log_segment.cc", [(
+    "batch_not_synced": ("server/storage/log_segment.cc", [(
         "if (absl::Status synced = file_->Sync(); !synced.ok()) return synced;",
-        "",
+        "if (absl::Status synced = PLANTED ? absl::OkStatus() : file_->Sync(); !synced.ok()) return synced;",
     )]),
     # A process goes on behind what a crash has torn.
-    "torn_tail_not_cut": ("//server/storage:log_reader.cc", [(
+    "torn_tail_not_cut": ("server/storage/log_reader.cc", [(
         "const absl::Status cut = disk_->Truncate(SegmentPath(directory_, last_), end_.whole_bytes);",
-        "const absl::Status cut;",
+        "const absl::Status cut = PLANTED ? absl::OkStatus() : disk_->Truncate(" +
+        "    SegmentPath(directory_, last_), end_.whole_bytes);",
     )]),
     # A segment of the log is removed that the oldest checkpoint needs.
-    "segment_pruned_too_early": ("//server/storage:checkpoint_store.cc", [(
+    "segment_pruned_too_early": ("server/storage/checkpoint_store.cc", [(
         "RemoveSegmentsBefore(disk_, directory_, *first)",
-        "RemoveSegmentsBefore(disk_, directory_, *first + 1)",
+        "RemoveSegmentsBefore(disk_, directory_, *first + (PLANTED ? 1 : 0))",
     )]),
     # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
-    "state_left_behind_by_a_draft": ("//server/service:training_state.cc", [(
+    "state_left_behind_by_a_draft": ("server/service/training_state.cc", [(
         "return std::move(made->to);",
-        "std::swap(state_, state_next_); return std::move(made->to);",
+        "if (PLANTED) std::swap(state_, state_next_); return std::move(made->to);",
     )]),
 }
 
 def planted_bugs(name):
-    """simulate_BUG for each, and the test NAME, that it is found."""
-    native.cc_library(
-        name = "planted_main",
-        srcs = ["simulate_main.cc"],
+    """simulate_planted, and the test NAME, that each bug is found."""
+    made = ["planted/%d.cc" % i for i in range(len(SOURCES))]
+    changes = [
+        "'%s' %s '%s' '%s'" % (source, bug, before, after)
+        for bug, (source, replaced) in PLANTED_BUGS.items()
+        for before, after in replaced
+    ]
+    native.genrule(
+        name = "plant_bugs",
+        srcs = SOURCES,
+        outs = made,
+        cmd = "python3 $(location plant.py) --sources $(SRCS) --targets $(OUTS) --changes " +
+              " ".join(changes),
+        tools = ["plant.py"],
+        testonly = True,
+    )
+    native.cc_binary(
+        name = "simulate_planted",
+        srcs = made + [
+            "planted.h",
+            "simulate_main.cc",
+        ],
+        # The half of a usual compilation, for what is run for minutes.
+        copts = ["-O1"],
         deps = [
             ":simulator",
+            "//common/policy",
+            "//common/protocol",
+            "//server/core",
+            "//server/service",
+            "//server/storage",
+            "//worker/client",
+            "//worker/core",
             "@cli11",
             "@spdlog",
         ],
         testonly = True,
     )
-    for bug, (source, changes) in PLANTED_BUGS.items():
-        target = "planted/%s/%s" % (bug, source.split(":")[1])
-        native.genrule(
-            name = "plant_" + bug,
-            srcs = [source],
-            outs = [target],
-            cmd = "python3 $(location mutate.py) $< $@ " + " ".join([
-                "'%s' '%s'" % change
-                for change in changes
-            ]),
-            tools = ["mutate.py"],
-            testonly = True,
-        )
-        native.cc_binary(
-            name = "simulate_" + bug,
-            srcs = [target],
-            deps = [
-                ":planted_main",
-                "//common/policy",
-                "//common/protocol",
-                "//server/core",
-                "//server/service",
-                "//server/storage",
-                "//worker/client",
-                "//worker/core",
-            ],
-            testonly = True,
-        )
     python_test(
         name = name,
-        data = [":simulate_" + bug for bug in PLANTED_BUGS],
+        data = [
+            "planted_bugs.bzl",
+            ":simulate_planted",
+        ],
     )

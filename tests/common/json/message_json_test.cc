@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "common/json/json_text.h"
 #include "proto/coordinator.pb.h"
