@@ -34,5 +34,5 @@ export HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
 
 # Stdout is psctl's: `-o json` prints one object there.
 if [[ $setup == yes ]]; then deploy/setup.sh >&2; fi
-bazel build //server:ps_server //worker:ps_worker //deploy/psctl
+deploy/build.py //server:ps_server //worker:ps_worker //deploy/psctl
 exec bazel-bin/deploy/psctl/psctl run deploy/examples/quickstart.yaml "$@"

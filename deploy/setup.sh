@@ -12,7 +12,9 @@ run and no rights are needed. Works as root or through sudo, on Debian 12 and Ub
 
   --dev         also clang, clang-tidy, clang-format, the sanitizers' libraries, Google Benchmark,
                 shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh and fish, and Python's
-                NumPy, protobuf, gRPC, YAML and JSON Schema
+                NumPy, PyTorch, protobuf, gRPC, YAML and JSON Schema; and, once per user, a Python
+                environment with PyPI's PyTorch in ~/.cache/slipstream/python: 3 GB to download,
+                6 GB there. Without it, the tests with a current PyTorch are skipped.
   --benchmarks  also what tests/benchmarks/run.sh compares with: PyTorch, OpenMPI
   --help        this text
 END
@@ -34,17 +36,19 @@ build_packages=(
 dev_packages=(
   clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev shellcheck pyflakes3
   iproute2 nftables e2fsprogs zsh fish openssl
-  python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml python3-torch
+  python3-venv python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml python3-torch
 )
 benchmark_packages=(libopenblas0-pthread libopenmpi-dev openmpi-bin)
 
 packages=("${build_packages[@]}")
 purpose="to build and run Slipstream"
+with_torch=no
 for argument in "$@"; do
   case "$argument" in
     --dev)
       packages+=("${dev_packages[@]}")
       purpose="to build and test Slipstream"
+      with_torch=yes
       ;;
     --benchmarks)
       packages+=("${benchmark_packages[@]}")
@@ -63,26 +67,17 @@ for tool in dpkg-query apt-get; do
     die "$tool not found: this script knows Debian and Ubuntu only; elsewhere install: ${packages[*]}"
 done
 
-# dpkg-query fails for a package it has never heard of, and that is an answer here.
-installed=" $(dpkg-query --show --showformat='${db:Status-Status}=${Package} ' \
-  "${packages[@]}" 2>/dev/null || true)"
-missing=()
-for package in "${packages[@]}"; do
-  [[ "$installed" == *" installed=$package "* ]] || missing+=("$package")
-done
-if [[ ${#missing[@]} -eq 0 ]]; then
-  echo "setup: all ${#packages[@]} packages needed $purpose are installed; nothing to do"
-  exit 0
-fi
-
-as_root=()
-if [[ $EUID -ne 0 ]]; then
-  command -v sudo >/dev/null ||
-    die "not root and no sudo; as root run: apt-get install ${missing[*]}"
-  as_root=(sudo)
-fi
-
-log=$(mktemp "${TMPDIR:-/tmp}/slipstream-setup.XXXXXX")
+# Fills `missing` with the packages that are not installed.
+find_missing() {
+  local installed package
+  # dpkg-query fails for a package it has never heard of, and that is an answer here.
+  installed=" $(dpkg-query --show --showformat='${db:Status-Status}=${Package} ' \
+    "${packages[@]}" 2>/dev/null || true)"
+  missing=()
+  for package in "${packages[@]}"; do
+    [[ "$installed" == *" installed=$package "* ]] || missing+=("$package")
+  done
+}
 
 # apt_get ARGUMENTS: fails after saying why. Another apt may be running at boot, so it waits for its
 # lock instead.
@@ -95,9 +90,47 @@ apt_get() {
   return 1
 }
 
-echo "setup: installing ${#missing[@]} packages needed $purpose: ${missing[*]}"
-# One of several sources may be gone although nothing is needed from it, and the lists may be fresh enough.
-apt_get update || echo "setup: going on with the lists of packages that there are" >&2
-apt_get install --no-install-recommends "${missing[@]}" || die "all that apt-get said: $log"
-rm -f "$log"
+install_missing() {
+  as_root=()
+  if [[ $EUID -ne 0 ]]; then
+    command -v sudo >/dev/null ||
+      die "not root and no sudo; as root run: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  log=$(mktemp "${TMPDIR:-/tmp}/slipstream-setup.XXXXXX")
+  echo "setup: installing ${#missing[@]} packages needed $purpose: ${missing[*]}"
+  # One of several sources may be gone although nothing is needed from it, and the lists may be fresh
+  # enough.
+  apt_get update || echo "setup: going on with the lists of packages that there are" >&2
+  # Answered with no, apt-get only says how much it would download.
+  apt-get install --no-install-recommends --assume-no "${missing[@]}" 2>/dev/null |
+    sed -n 's/^\(Need to get\|After this operation\)/setup: &/p' || true
+  apt_get install --no-install-recommends "${missing[@]}" || die "all that apt-get said: $log"
+  rm -f "$log"
+}
+
+# Makes the environment whose PyTorch the tests use beside the system's. They are skipped without it,
+# so that a machine without PyPI can run the others.
+make_python() {
+  local home=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+  local folder=${XDG_CACHE_HOME:-$home/.cache}/slipstream/python
+  local wanted=tests/requirements.txt
+  cmp --silent "$wanted" "$folder/installed.txt" && return
+  echo "setup: downloading PyTorch and what it needs into $folder: 3 GB, and 6 GB there, once"
+  if /usr/bin/python3 -m venv --clear "$folder" &&
+    "$folder/bin/python3" -m pip install --no-cache-dir --requirement "$wanted"; then
+    cp "$wanted" "$folder/installed.txt"
+  else
+    echo "setup: no PyTorch of PyPI: the tests that need it will be skipped" >&2
+  fi
+}
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+find_missing
+if [[ ${#missing[@]} -eq 0 ]]; then
+  echo "setup: all ${#packages[@]} packages needed $purpose are installed"
+else
+  install_missing
+fi
+if [[ $with_torch == yes ]]; then make_python; fi
 echo "setup: done"

@@ -19,4 +19,4 @@ for argument in "$@"; do
 done
 
 if [[ $setup == yes ]]; then deploy/setup.sh --dev; fi
-exec python3 tests/checks/run.py "${arguments[@]}"
+exec python3 tests/checks/run.py --setup-seconds "$SECONDS" "${arguments[@]}"

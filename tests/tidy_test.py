@@ -408,17 +408,21 @@ class TogetherTest(unittest.TestCase):
         """Returns the groups of sources that are compiled as one, as names."""
         return ["".join(group) for group in together.groups(texts, lines_max)]
 
-    def test_sources_that_define_the_same_for_themselves_are_kept_apart(self):
+    def test_sources_are_kept_apart_if_one_uses_a_local_name_of_the_other(self):
         def source(line):
             return f"namespace s {{\nnamespace {{\n\n{line}\n\n}}  // namespace\n}}\n"
 
         self.assertEqual(self.groups(
-            a=source("constexpr int kOne = 1;"), b=source("int Two(int a) {\n  return kOne;\n}"),
+            a=source("constexpr int kOne = 1;"), b=source("int Two(int a) {\n  return b.kOne();\n}"),
             c=source("class Three final : public A {};"), d=source("using One = int;"),
-            e=source("TEST(T, Is) {"), f=source("TEST(T, Was) {")), ["abcdef"])
+            e=source("TEST(T, Is) {"), f=source("TEST(T, Was) {  // kOne"), g="x = S::kOne;"),
+            ["abcdefg"])
         for line in ("constexpr int kOne[] = {1};", "int kOne(int a) {", "struct kOne final {",
-                     "enum class kOne { kA };", "template <class T>\nT kOne(T t) {"):
-            self.assertEqual(self.groups(a=source("const int kOne = 1;"), b=source(line)), ["a", "b"], line)
+                     "enum class kOne { kA };", "template <class T>\nT kOne(T t) {",
+                     "int Two(int a) {\n  return kOne;\n}", "vector<kOne> Two(int a) {"):
+            for names in ("ab", "ba"):
+                texts = zip(names, (source("const int kOne = 1;"), source(line)))
+                self.assertEqual(self.groups(**dict(texts)), list(names), line)
 
     def test_sources_with_what_lasts_to_the_end_are_compiled_alone(self):
         for line in ('#include "x.inc"', "#define A", "#undef A", "#pragma GCC optimize"):
@@ -427,6 +431,25 @@ class TogetherTest(unittest.TestCase):
     def test_groups_are_bounded_and_a_longer_source_is_one_of_its_own(self):
         self.assertEqual(self.groups(5, a="\n" * 3, b="\n" * 3, c="\n" * 2, d="\n" * 9),
                          ["ac", "b", "d"])
+
+
+class TypeNamesTest(unittest.TestCase):
+    def types(self, text):
+        return [name for _, name in type_names.types_of(text)]
+
+    def test_types_are_known_by_namespace_and_name(self):
+        self.assertEqual(self.types(
+            "namespace s {\nclass Declared;\nenum class E { kA };\ntemplate <class T>\nstruct A : B<T> {\n"
+            "  struct Inner {};\n};\nclass ABSL_LOCKABLE C final {};\nstruct alignas(64) D {};\n"
+            "struct A::Later {};\nstruct E F() { return {}; }\nnamespace n::m {\nclass G {};\n}\n}\n"),
+            ["s::A", "s::C", "s::D", "s::A::Later", "s::n::m::G"])
+
+    def test_two_headers_do_not_define_one_name(self):
+        first, second = "namespace s {\nclass A {};\n}\n", "namespace s {\n\nstruct A {};\n}\n"
+        self.assertEqual(list(type_names.offences([("x.h", first), ("y.h", second)])),
+                         [("y.h", 3, "x.h defines another s::A")])
+        self.assertEqual(list(type_names.offences([("x.h", first), ("y.h", "namespace t {\nclass A {};\n}\n")])),
+                         [])
 
 
 if __name__ == "__main__":

@@ -4,12 +4,12 @@ and libraries, two at a time. Prints what they find. Tests are left to the compi
 
 Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...]   (default: all)
 
-Most of the time goes into the headers that a source includes, so up to forty sources are checked
-as one. If something is found, or if the sources do not compile together, each half of them is
-checked as one, and so on down to single sources. With --each all are checked by themselves, which
-also finds issues that clang reports for its main file alone, such as unused functions.
+Most of the time goes into the headers that a source includes, so many sources are checked as one.
+If something is found, or if the sources do not compile together, each half of them is checked as
+one, and so on down to single sources. With --each all are checked by themselves, which also finds
+issues that clang reports for its main file alone, such as unused functions.
 
-Without the CUDA toolkit, sources that include its headers are left out.
+Without a whole CUDA toolkit, sources that include its headers are left out.
 
 A file is not checked again if its text, its included headers, the settings and clang-tidy are the
 same as in an earlier run that found nothing. The generated headers must have been built.
@@ -29,27 +29,23 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import tidy
-from checks import cpp_text
+from checks import cuda_toolkit, together
 
 PARALLEL = 2
-GROUP_FILES_MAX = 40  # Small enough to keep both processors busy to the end.
+GROUP_LINES_MAX = 6000  # Small enough to keep both processors busy to the end.
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
     / "slipstream-clang-tidy"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wno-missing-field-initializers",
             "-Wthread-safety", "-Wreserved-identifier", "-Wno-unknown-warning-option"]
 running = set()  # The clang-tidy processes under way.
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
-UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.M | re.S)
-# Names of aliases are left out, as aliases may be repeated.
-LOCAL_NAME = re.compile(r"^(?!using |namespace |[}\s]).*?(\w+)\s*(?:[(={;\[]|final\b|: )", re.M)
-
 CUDA_HEADERS = pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "include"
 
 
 def sources():
     paths = [path.relative_to(ROOT) for path in tidy.files(ROOT) if path.suffix == ".cc"]
     names = [path.as_posix() for path in paths if path.parts[0] != "tests"]
-    return [name for name in names if CUDA_HEADERS.is_dir() or not needs_cuda(name)]
+    return [name for name in names if not needs_cuda(name) or not cuda_toolkit.reason_against()]
 
 
 def needs_cuda(path):
@@ -99,32 +95,11 @@ def cache_entry(path, alone):
     return CACHE / digest.hexdigest()
 
 
-def local_names(path):
-    """Returns the names in a source's unnamed namespace. Two sources with a name in common do not
-    compile as one."""
-    return {name for region in UNNAMED_NAMESPACE.findall(text_of(path))
-            for name in LOCAL_NAME.findall(cpp_text.without_directives(
-                cpp_text.without_comments_and_strings(region)))}
-
-
 def groups(paths):
     """Divides the sources into lists that compile as one: each from one part of the project, with
     the same flags."""
-    made = []  # Tuples of (part and flags, names, sources).
-    for path in paths:
-        kind, names = (path.split("/")[0], needs_cuda(path)), local_names(path)
-        if '.inc"' in text_of(path):  # An .inc file defines macros, and sets pragmas to the end.
-            made.append(((path,), names, [path]))
-            continue
-        fits = (group for group in made if group[0] == kind and not group[1] & names
-                and len(group[2]) < GROUP_FILES_MAX)
-        group = next(fits, None)
-        if group is None:
-            group = (kind, set(), [])
-            made.append(group)
-        group[1].update(names)
-        group[2].append(path)
-    return [group for _, _, group in made]
+    return together.groups({path: text_of(path) for path in paths}, GROUP_LINES_MAX,
+                           lambda path: (path.split("/")[0], needs_cuda(path)))
 
 
 def run_clang_tidy(file, with_cuda, *options):

@@ -20,6 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 import bazel_results
 import build_profile
+import cuda_toolkit
 import tidy
 
 SHARED_DATA = ROOT.parent / "shared" / "data"
@@ -77,10 +78,6 @@ def run_tests(config, targets, *options):
     return results
 
 
-def cuda_compiler():
-    return pathlib.Path(os.environ.get("CUDA_HOME") or "/usr/local/cuda") / "bin" / "nvcc"
-
-
 def check_format():
     files = [str(path.relative_to(ROOT)) for path in tidy.files(ROOT)
              if path.suffix in tidy.CODE_SUFFIXES]
@@ -106,6 +103,11 @@ def check_scripts():
     return results
 
 
+def skip(step, reason):
+    print(f"{step}: skipped: {reason}")
+    return bazel_results.Results(skipped=1)
+
+
 def tests_of(query):
     return output_of(["bazel", "query", "--noshow_progress", query])
 
@@ -124,10 +126,31 @@ def test_tagged(config, tags):
 
 def test_with_toolkit(config):
     """Runs tests that need the toolkit's headers: on a GPU, and on a simulated one."""
-    if not cuda_compiler().exists():
-        print(f"{config}: left out, as there is no toolkit here; CUDA_HOME says where it is")
-        return bazel_results.Results(skipped=1)
+    if reason := cuda_toolkit.reason_against():
+        return skip(config, reason)
     return run_tests(config, [*tests_of(TESTS_TAGGED.format(config)), "//worker:ps_worker"])
+
+
+def torch_of(python):
+    """Returns the version of PyTorch that an interpreter has, or None if it has none."""
+    try:
+        found = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], check=False,
+                               capture_output=True, text=True)
+    except OSError:
+        return None
+    return found.stdout.strip() if found.returncode == 0 else None
+
+
+def test_with_current_torch():
+    """Runs the tests that use PyTorch again, with a current one: `integration` runs them with the
+    system's."""
+    versions = {python: torch_of(python) for python in (SYSTEM_PYTHON, TORCH_PYTHON)}
+    print("PyTorch:", ", ".join(f"{version or 'none'} of {python}"
+                                for python, version in versions.items()), flush=True)
+    if not versions[TORCH_PYTHON]:
+        return skip("torch", f"{TORCH_PYTHON} has no PyTorch; deploy/setup.sh --dev installs it")
+    return run_tests("", tests_of(TESTS_TAGGED.format("torch")),
+                     f"--test_env=SLIPSTREAM_PYTHON={TORCH_PYTHON}", PROCESSES_SIDE_BY_SIDE)
 
 
 def run_clang_tidy(*options):
@@ -166,6 +189,14 @@ def run_faults(*options):
 
 SEEDS = 20_000
 
+SYSTEM_PYTHON = "/usr/bin/python3"
+# Made by deploy/setup.sh --dev.
+TORCH_PYTHON = str(pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+                   / "slipstream" / "python" / "bin" / "python3")
+
+# Tests with processes mostly wait, so twice as many as Bazel would start run side by side.
+PROCESSES_SIDE_BY_SIDE = "--local_cpu_resources=HOST_CPUS*2"
+
 ALL_BUT_INTEGRATION = ["//...", "-//tests/integration/..."]
 
 STEPS = {
@@ -177,9 +208,8 @@ STEPS = {
     "quick_test": lambda: run_tests("", ["//..."], "--test_size_filters=small,medium"),
     "test": test_without_sanitizer,
     "test_all": lambda: run_tests("", ALL_BUT_INTEGRATION),
-    # These tests mostly wait, so twice as many as Bazel would start run side by side.
-    "integration": lambda: run_tests("", ["//tests/integration/..."],
-                                     "--local_cpu_resources=HOST_CPUS*2"),
+    "integration": lambda: run_tests("", ["//tests/integration/..."], PROCESSES_SIDE_BY_SIDE),
+    "torch": test_with_current_torch,
     "faults": lambda: run_faults("--quick"),
     "faults_long": lambda: run_faults("--long"),
     "cuda": lambda: test_with_toolkit("cuda"),
@@ -191,24 +221,32 @@ STEPS = {
     "simulation": simulate_many,
 }
 QUICK = ("format", "scripts", "tidy", "tidy_test", "results_test", "quick_test", "clang_tidy")
-USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "integration", "faults",
-         "cuda", "simulated_gpu", "asan", "tsan", "clang_tidy")
+USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "integration", "torch",
+         "faults", "cuda", "simulated_gpu", "asan", "tsan", "clang_tidy")
 # Some steps of a night do more of what another step does.
 LONGER = {"test": "test_all", "faults": "faults_long", "clang_tidy": "clang_tidy_each"}
 LONG = (*(LONGER.get(name, name) for name in USUAL), "simulation")
 
 
+def processor_seconds():
+    """Returns how long the processors of this machine have been busy since it was started."""
+    times = pathlib.Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0].split()[1:]
+    user, nice, system, _, _, interrupts, soft_interrupts = map(int, times[:7])
+    return (user + nice + system + interrupts + soft_interrupts) / os.sysconf("SC_CLK_TCK")
+
+
 def run_step(name):
     """Runs one step. An error that keeps it from running counts as its failure."""
     print(f"\n=== {name}", flush=True)
-    started = time.monotonic()
+    started, busy = time.monotonic(), processor_seconds()
     try:
         results = STEPS[name]()
     except (OSError, subprocess.CalledProcessError) as error:
         print(error)
         results = bazel_results.Results(failures=[(f"tests/run.sh --only {name}", "")])
     line = (f"=== {name}: {results.passed} passed, {len(results.failures)} failed, "
-            f"{results.skipped} skipped, {time.monotonic() - started:.0f} s")
+            f"{results.skipped} skipped, {time.monotonic() - started:.0f} s, "
+            f"processors {processor_seconds() - busy:.0f} s")
     if results.seconds:
         line += " (" + ", ".join(f"{k} {v:.0f} s" for k, v in results.seconds.items()) + ")"
     print(line, flush=True)
@@ -222,8 +260,8 @@ def print_failures(failed):
     print()
 
 
-def parse_steps():
-    """Returns the steps that the command line asks for."""
+def parse_arguments():
+    """Returns what the command line asks for, with `steps` by name."""
     parser = argparse.ArgumentParser(
         prog="tests/run.sh", formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Installs what is missing (deploy/setup.sh --dev), then runs the checks and tests.",
@@ -236,17 +274,31 @@ def parse_steps():
                             step for step in LONG if step not in USUAL))
     choice.add_argument("--only", metavar="STEP,...", type=lambda names: names.split(","), dest="steps",
                         help="some of: " + ", ".join(STEPS))
-    steps = parser.parse_args().steps or USUAL
-    for name in steps:
+    parser.add_argument("--minutes", type=float, metavar="N",
+                        help="warn when two thirds of so many minutes have gone")
+    parser.add_argument("--setup-seconds", type=float, default=0, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    arguments.steps = arguments.steps or USUAL
+    for name in arguments.steps:
         if name not in STEPS:
             parser.error(f"unknown step {name}; there are: {', '.join(STEPS)}")
-    return steps
+    return arguments
+
+
+def time_line(seconds, minutes_allowed):
+    """Returns what the last lines say about the time that the whole run took."""
+    line = f"=== all: {seconds:.0f} s"
+    if minutes_allowed and seconds / 60 > minutes_allowed * 2 / 3:
+        line += f"; WARNING: {seconds / 60:.0f} of the {minutes_allowed:.0f} minutes allowed"
+    return line
 
 
 def main():
+    arguments = parse_arguments()
+    started = time.monotonic() - arguments.setup_seconds
     total = bazel_results.Results()
-    failed, lines = [], []
-    for name in parse_steps():
+    failed, lines = [], [f"=== setup: {arguments.setup_seconds:.0f} s"]
+    for name in arguments.steps:
         results, line = run_step(name)
         lines.append(line)
         total.passed += results.passed
@@ -254,7 +306,7 @@ def main():
         failed += [(name, repeat, case) for repeat, case in results.failures]
     if failed:
         print_failures(failed)
-    print("", *lines, sep="\n")
+    print("", *lines, time_line(time.monotonic() - started, arguments.minutes), sep="\n")
     skipped = f", {total.skipped} skipped" if total.skipped else ""
     print(f"{total.passed} passed, {len(failed)} failed{skipped}")
     return 1 if failed else 0

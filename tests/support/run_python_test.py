@@ -5,7 +5,8 @@ Bazel knows only whether a program passed. So this writes every test method to $
 case of its own, as GoogleTest does, and every subtest that was skipped. With `bazel test
 --test_filter=Class.method`, where `*` stands for anything, only the matching methods are run.
 
-The interpreter is the system's, because Bazel 4's own Python rules look for `python`.
+The interpreter is the system's, because Bazel 4's own Python rules look for `python`, or the one that
+$SLIPSTREAM_PYTHON names: tests/run.sh has tests that use PyTorch run with a current one as well.
 """
 import importlib.util
 import os
@@ -81,7 +82,14 @@ def write_cases(result, failures, path):
     xml.etree.ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
+def use_interpreter(path):
+    """Begins anew with another interpreter, unless it is this one."""
+    if path and os.path.abspath(path) != os.path.abspath(sys.executable):
+        os.execv(path, [path, *sys.argv])
+
+
 def main():
+    use_interpreter(os.environ.get("SLIPSTREAM_PYTHON"))
     path = pathlib.Path(sys.argv[1])
     result = unittest.main(load(path), argv=[str(path), *filters(), *sys.argv[2:]], testRunner=Runner,
                            exit=False).result

@@ -145,7 +145,8 @@ class TorchOptimTest(unittest.TestCase):
         for rule in RULES:
             with self.subTest(rule=str(rule), seed=SEED):
                 furthest, apart = self.compare(rule, 1000)
-                self.assertLessEqual(furthest, 4)
+                # 1.13 stays within 4; newer ones compute Adam's mean by lerp, which rounds elsewhere.
+                self.assertLessEqual(furthest, 6)
                 self.assertLessEqual(apart, 1e-5)
 
     def test_decay_leads_to_the_same_weights(self):

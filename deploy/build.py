@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Builds targets with Bazel, and shows in one line how far that is and how long it will take.
+
+Usage: deploy/build.py [BAZEL'S OPTIONS] TARGET...
+
+The line goes to stderr: on a terminal it is written over and over, elsewhere twice a minute. Warnings
+and errors of Bazel and of the compilers are shown as they are. Exits with Bazel's exit status.
+"""
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+# The time of the first build: CPU seconds, as measured by tests/benchmarks/build_times.sh.
+FIRST_BUILD_CPU_SECONDS = 300
+LINE_INTERVAL_SECONDS = 30  # Where stderr is no terminal.
+# Nothing is foretold from less.
+SECONDS_MIN = 15
+
+STEP = re.compile(r"\[([\d,]+) / ([\d,]+)\]")
+# What Bazel says while all is well.
+CHATTER = re.compile(r"(INFO|Loading|Analyzing|Starting local Bazel|Target |  bazel-bin/|\.\.\. )|\s*$")
+
+
+def duration(seconds):
+    return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{max(seconds, 1):.0f} s"
+
+
+class ProgressLine:
+    """The line that says how far the build is. Bazel counts steps, most of which compile a file."""
+
+    def __init__(self):
+        self.started = None  # When the first step was counted, and how many steps were done by then.
+        self.shown = 0.0
+        self.is_open = False
+
+    def show(self, done, total):
+        now = time.monotonic()
+        self.started = self.started or (now, done)
+        interval = 0.5 if sys.stderr.isatty() else LINE_INTERVAL_SECONDS
+        if now - self.shown < interval:
+            return
+        self.shown = now
+        elapsed, steps = now - self.started[0], done - self.started[1]
+        text = f"built {done} of {total} parts"
+        if elapsed > SECONDS_MIN and steps > 0:
+            text += f", about {duration(elapsed / steps * (total - done))} left"
+        self.write(text)
+
+    def write(self, text):
+        terminal = sys.stderr.isatty()
+        sys.stderr.write(f"\r{text}\033[K" if terminal else f"{text}\n")
+        sys.stderr.flush()
+        self.is_open = terminal
+
+    def close(self):
+        """Ends the line, so that other text can follow."""
+        if self.is_open:
+            sys.stderr.write("\r\033[K")
+            self.is_open = False
+
+
+def announce(targets):
+    names = ", ".join(re.split("[/:]", target)[-1] for target in targets)
+    text = f"building {names}"
+    if not os.path.exists("bazel-bin"):
+        processors = os.cpu_count() or 1
+        text += (f"; the first build takes about {duration(FIRST_BUILD_CPU_SECONDS / processors)} on "
+                 f"{processors} processors like ours")
+    print(text, file=sys.stderr, flush=True)
+
+
+def main():
+    os.chdir(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    if sys.argv[1:] in ([], ["--help"], ["-h"]):
+        print(__doc__.strip())
+        return 0
+    announce([word for word in sys.argv[1:] if not word.startswith("-")])
+    command = ["bazel", "build", "--curses=no", "--color=no", "--show_progress_rate_limit=1",
+               *sys.argv[1:]]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Bazel has it, too, and ends.
+    line = ProgressLine()
+    for text in process.stderr:
+        if step := STEP.match(text):
+            line.show(*(int(number.replace(",", "")) for number in step.groups()))
+        elif not CHATTER.match(text):
+            line.close()
+            sys.stderr.write(text)
+    line.close()
+    return process.wait()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
