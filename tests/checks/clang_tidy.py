@@ -118,6 +118,7 @@ def run_clang_tidy(file, with_cuda, *options):
 
 def is_clean_as_one(paths):
     with tempfile.NamedTemporaryFile("w", suffix=".cc", encoding="utf-8") as file:
+        file.writelines(together.headers_first(map(text_of, paths)))
         file.writelines(f'#include "{path}"\n' for path in paths)
         file.flush()
         return not run_clang_tidy(file.name, needs_cuda(paths[0]),

@@ -11,9 +11,9 @@ import re
 from checks import cpp_text
 
 UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.M | re.S)
-# Names of aliases are left out, as aliases may be repeated.
 LOCAL_NAME = re.compile(r"^(?!using |namespace |static_assert|[}\s]).*?(\w+)\s*(?:[(={;\[]|final\b|: )",
                         re.M)
+ALIAS = re.compile(r"^(?:using|namespace) (?:[\w:]+::)?(\w+)(?: = [^;]+)?;", re.M)
 # What follows a dot, an arrow or a scope is looked up there.
 WORD = re.compile(r"(?<![\w.:>])[A-Za-z_]\w+|(?<=[^-]>)[A-Za-z_]\w+")
 MACRO = re.compile(r"[A-Z][A-Z0-9_]+")  # Such as TEST: its arguments, not itself, make a name.
@@ -25,20 +25,42 @@ def code_of(text):
     return cpp_text.without_directives(cpp_text.without_comments_and_strings(text))
 
 
-def local_names(text):
-    """Returns the names in the unnamed namespaces of a source."""
-    return {name for region in UNNAMED_NAMESPACE.findall(text)
-            for name in LOCAL_NAME.findall(code_of(region)) if not MACRO.fullmatch(name)}
+def local_names(path, text):
+    """Returns the names in the unnamed namespaces of a source, each with what it means there: the
+    whole alias, as those that are equal may be repeated, and for anything else the path."""
+    names = {}
+    for region in UNNAMED_NAMESPACE.findall(text):
+        code = code_of(region)
+        names |= {name: path for name in LOCAL_NAME.findall(code) if not MACRO.fullmatch(name)}
+        names |= {match[1]: match[0] for match in ALIAS.finditer(code)}
+    return names
+
+
+def headers_first(texts):
+    """Returns the lines that include all headers of some sources, as common/bazel/together.bzl puts them
+    before these: so no header meets a local name."""
+    return dict.fromkeys(line + "\n" for text in texts for line in re.findall("^#include.*", text, re.M))
 
 
 @dataclasses.dataclass
 class Group:
     """Sources that are compiled as one: their local names, all words in them, and their lines."""
     kind: object
-    names: set = dataclasses.field(default_factory=set)
+    names: dict = dataclasses.field(default_factory=dict)
     words: set = dataclasses.field(default_factory=set)
     lines: int = 0
     paths: list = dataclasses.field(default_factory=list)
+
+    def agrees(self, other):
+        """Returns whether each name means the same in both."""
+        return all(self.names.get(name) == other.names.get(name)
+                   for name in (self.names.keys() & other.words) | (other.names.keys() & self.words))
+
+    def add(self, other):
+        self.names |= other.names
+        self.words |= other.words
+        self.lines += other.lines
+        self.paths += other.paths
 
 
 def groups(texts, lines_max, kind=lambda path: None):
@@ -51,18 +73,15 @@ def groups(texts, lines_max, kind=lambda path: None):
     """
     made = []
     for path, text in texts.items():
-        names, words = local_names(text), set(WORD.findall(code_of(text)))
-        is_alone = LASTS_TO_THE_END.search(text) is not None
-        fits = (group for group in made
-                if not is_alone and group.kind == (kind(path),)
-                and group.lines + text.count("\n") <= lines_max
-                and not group.names & words and not names & group.words)
+        one = Group(kind(path), local_names(path, text), set(WORD.findall(code_of(text))),
+                    text.count("\n"), [path])
+        if LASTS_TO_THE_END.search(text):
+            one.lines = lines_max + 1  # There is no room beside it.
+        fits = (group for group in made if group.kind == one.kind
+                and group.lines + one.lines <= lines_max and group.agrees(one))
         group = next(fits, None)
         if group is None:
-            group = Group(None if is_alone else (kind(path),))
-            made.append(group)
-        group.names |= names
-        group.words |= words
-        group.lines += text.count("\n")
-        group.paths.append(path)
+            made.append(one)
+        else:
+            group.add(one)
     return [group.paths for group in made]
