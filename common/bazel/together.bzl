@@ -36,6 +36,7 @@ def _sources(name, srcs, together):
     if not together:
         return srcs
     made = [_as_one(name, i + 1, together[i]) for i in range(len(together))]
+    native.filegroup(name = name + "_together", srcs = made)
     return srcs + select({
         "//common/bazel:separate": [source for sources in together for source in sources],
         "//conditions:default": made,

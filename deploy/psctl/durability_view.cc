@@ -56,7 +56,7 @@ bool IsBehindItsReturn(const v1::RunStatus& status, const v1::ShardStatus& shard
 
 bool HasDurability(const v1::RunStatus& status) { return status.checkpoint_interval_seconds() > 0; }
 
-uint64_t Returns(const v1::RunStatus& status) {
+uint64_t ReturnsOf(const v1::RunStatus& status) {
   uint64_t returns = 0;
   for (const v1::ShardStatus& shard : status.shards()) returns += shard.life();
   return returns;
@@ -80,7 +80,7 @@ std::string CheckpointsText(const v1::RunStatus& status) {
   } else {
     text += "; not all shards have one yet";
   }
-  if (const uint64_t returns = Returns(status); returns > 0) {
+  if (const uint64_t returns = ReturnsOf(status); returns > 0) {
     text += fmt::format("; {} return{}, {} version{} lost", returns, returns == 1 ? "" : "s", lost,
                         lost == 1 ? "" : "s");
   }

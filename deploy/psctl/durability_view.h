@@ -22,7 +22,7 @@ bool HasDurability(const v1::RunStatus& status);
 
 /// Returns how often shards have gone on from a checkpoint. Where shards are in step, all do so
 /// together, and each counts.
-uint64_t Returns(const v1::RunStatus& status);
+uint64_t ReturnsOf(const v1::RunStatus& status);
 
 /// Returns text such as "every 10.0 s; the oldest of the last ones 4.10 s ago, together 12.4 MiB; 1
 /// return, 34 versions lost". REQUIRES: HasDurability(status).

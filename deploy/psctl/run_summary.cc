@@ -234,7 +234,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const 
       {"models", end.models},
       {"push_logs_complete",
        end.has_whole_push_logs.has_value() ? Json(*end.has_whole_push_logs) : Json(nullptr)},
-      {"returns", Returns(status)},
+      {"returns", ReturnsOf(status)},
       {"parameters", status.parameters()},
       {"run_dir", run_dir},
       {"evaluations", std::move(evaluations)},

@@ -194,8 +194,8 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 TORCH_PYTHON = str(pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
                    / "slipstream" / "python" / "bin" / "python3")
 
-# Tests with processes mostly wait, so twice as many as Bazel would start run side by side.
-PROCESSES_SIDE_BY_SIDE = "--local_cpu_resources=HOST_CPUS*2"
+# Tests with processes mostly wait, so three times as many as Bazel would start run side by side.
+PROCESSES_SIDE_BY_SIDE = "--local_cpu_resources=HOST_CPUS*3"
 
 ALL_BUT_INTEGRATION = ["//...", "-//tests/integration/..."]
 

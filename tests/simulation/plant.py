@@ -3,8 +3,9 @@
 
 Usage: plant.py --sources SOURCE... --targets TARGET... --changes [PATH BUG BEFORE AFTER]...
 
-A source is a file of the project, or several that are compiled as one: first their headers, and then
-each after a line `#line 1 "PATH"`. Fails if BEFORE is not in the file PATH exactly once: the bug then has to be adapted.
+Writes only sources with bugs, and empty files behind them: the libraries have the others. A source is
+a file of the project, or several that are compiled as one: first their headers, and then each after a
+line `#line 1 "PATH"`. Fails if BEFORE is not in the file PATH exactly once: the bug then has to be adapted.
 """
 import argparse
 import re
@@ -45,7 +46,12 @@ def main():
     for change in zip(*[iter(arguments.changes)] * 4):
         files = next((files for files in sources if change[0] in files), {})
         plant(files, *change)
-    for files, target in zip(sources, arguments.targets):
+    planted = [files for files in sources if any("IsPlanted(" in text for text in files.values())]
+    if len(planted) > len(arguments.targets):
+        sys.exit(f"bugs are planted in {len(planted)} sources; raise SOURCES_MAX in "
+                 "tests/simulation/planted_bugs.bzl")
+    for target in arguments.targets:
+        files = planted.pop() if planted else {}
         with open(target, "w", encoding="utf-8") as made:
             made.write(PREFIX)
             for path, text in files.items():
