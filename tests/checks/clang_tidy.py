@@ -6,8 +6,9 @@ Usage, in the repository root:  tests/checks/clang_tidy.py [--each] [FILE.cc ...
 
 Most of the time goes into the headers that a source includes, so many sources are checked as one.
 If something is found, or if the sources do not compile together, each half of them is checked as
-one, and so on down to single sources. With --each all are checked by themselves, which also finds
-issues that clang reports for its main file alone, such as unused functions.
+one, and so on down to single sources. Where few have changed, and with --each, they are checked by
+themselves: that also finds what clang reports for its main file alone, such as unused functions, and
+headers that a source forgot to include.
 
 Without a whole CUDA toolkit, sources that include its headers are left out.
 
@@ -33,6 +34,7 @@ from checks import cuda_toolkit, together
 
 PARALLEL = 2
 GROUP_LINES_MAX = 6000  # Small enough to keep both processors busy to the end.
+ALONE_MAX = 20  # Up to so many changed sources are checked by themselves.
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") \
     / "slipstream-clang-tidy"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wno-missing-field-initializers",
@@ -154,7 +156,8 @@ def main():
     signal.signal(signal.SIGINT, stop)
     paths = options.files or sources()
     changed = [path for path in paths if not cache_entry(path, options.each).exists()]
-    work = [[path] for path in changed] if options.each else groups(changed)
+    is_each = options.each or len(changed) <= ALONE_MAX
+    work = [[path] for path in changed] if is_each else groups(changed)
     failed = []
     with concurrent.futures.ThreadPoolExecutor(PARALLEL) as pool:
         for found in pool.map(lambda group: check(group, options.each), work):

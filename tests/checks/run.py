@@ -150,7 +150,7 @@ def test_with_current_torch():
     if not versions[TORCH_PYTHON]:
         return skip("torch", f"{TORCH_PYTHON} has no PyTorch; deploy/setup.sh --dev installs it")
     return run_tests("", tests_of(TESTS_TAGGED.format("torch")),
-                     f"--test_env=SLIPSTREAM_PYTHON={TORCH_PYTHON}", PROCESSES_SIDE_BY_SIDE)
+                     f"--test_env=SLIPSTREAM_PYTHON={TORCH_PYTHON}", *PROCESSES_SIDE_BY_SIDE)
 
 
 def run_clang_tidy(*options):
@@ -194,8 +194,8 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 TORCH_PYTHON = str(pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
                    / "slipstream" / "python" / "bin" / "python3")
 
-# Tests with processes mostly wait, so three times as many as Bazel would start run side by side.
-PROCESSES_SIDE_BY_SIDE = "--local_cpu_resources=HOST_CPUS*3"
+# Tests with processes wait for a third of their time. Each asks for two processors.
+PROCESSES_SIDE_BY_SIDE = ("--jobs=HOST_CPUS*1.5", "--local_cpu_resources=HOST_CPUS*3")
 
 ALL_BUT_INTEGRATION = ["//...", "-//tests/integration/..."]
 
@@ -208,7 +208,7 @@ STEPS = {
     "quick_test": lambda: run_tests("", ["//..."], "--test_size_filters=small,medium"),
     "test": test_without_sanitizer,
     "test_all": lambda: run_tests("", ALL_BUT_INTEGRATION),
-    "integration": lambda: run_tests("", ["//tests/integration/..."], PROCESSES_SIDE_BY_SIDE),
+    "integration": lambda: run_tests("", ["//tests/integration/..."], *PROCESSES_SIDE_BY_SIDE),
     "torch": test_with_current_torch,
     "faults": lambda: run_faults("--quick"),
     "faults_long": lambda: run_faults("--long"),
@@ -216,6 +216,8 @@ STEPS = {
     "simulated_gpu": lambda: test_with_toolkit("simulated_gpu"),
     "asan": lambda: test_tagged("asan", "core|asan"),
     "tsan": lambda: test_tagged("tsan", "core"),
+    "separate": lambda: run_check(["bazel", "build", "--noshow_progress", "--config=separate",
+                                   "//..."]),
     "clang_tidy": run_clang_tidy,
     "clang_tidy_each": lambda: run_clang_tidy("--each"),
     "simulation": simulate_many,
@@ -225,7 +227,7 @@ USUAL = ("format", "scripts", "tidy", "tidy_test", "results_test", "test", "inte
          "faults", "cuda", "simulated_gpu", "asan", "tsan", "clang_tidy")
 # Some steps of a night do more of what another step does.
 LONGER = {"test": "test_all", "faults": "faults_long", "clang_tidy": "clang_tidy_each"}
-LONG = (*(LONGER.get(name, name) for name in USUAL), "simulation")
+LONG = (*(LONGER.get(name, name) for name in USUAL), "separate", "simulation")
 
 
 def processor_seconds():
