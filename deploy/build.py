@@ -29,9 +29,11 @@ def duration(seconds):
 
 
 class ProgressLine:
-    """The line that says how far the build is. Bazel counts steps, most of which compile a file."""
+    """The line that says how far the build is. Bazel counts steps, most of which compile a file, and
+    learns of some only on the way: so the first build takes no less than `seconds_expected`."""
 
-    def __init__(self):
+    def __init__(self, seconds_expected):
+        self.seconds_expected = seconds_expected
         self.started = None  # When the first step was counted, and how many steps were done by then.
         self.shown = 0.0
         self.is_open = False
@@ -46,7 +48,8 @@ class ProgressLine:
         elapsed, steps = now - self.started[0], done - self.started[1]
         text = f"built {done} of {total} parts"
         if elapsed > SECONDS_MIN and steps > 0:
-            text += f", about {duration(elapsed / steps * (total - done))} left"
+            left = max(elapsed / steps * (total - done), self.seconds_expected - elapsed)
+            text += f", about {duration(left)} left"
         self.write(text)
 
     def write(self, text):
@@ -62,13 +65,17 @@ class ProgressLine:
             self.is_open = False
 
 
-def announce(targets):
-    names = ", ".join(re.split("[/:]", target)[-1] for target in targets)
-    text = f"building {names}"
-    if not os.path.exists("bazel-bin"):
-        processors = os.cpu_count() or 1
-        text += (f"; the first build takes about {duration(FIRST_BUILD_CPU_SECONDS / processors)} on "
-                 f"{processors} processors")
+def seconds_expected():
+    """Returns how long a first build takes, and 0 for any other."""
+    if os.path.exists("bazel-bin"):
+        return 0
+    return FIRST_BUILD_CPU_SECONDS / (os.cpu_count() or 1)
+
+
+def announce(targets, seconds):
+    text = "building " + ", ".join(re.split("[/:]", target)[-1] for target in targets)
+    if seconds:
+        text += f"; the first build takes about {duration(seconds)} on {os.cpu_count()} processors"
     print(text, file=sys.stderr, flush=True)
 
 
@@ -77,12 +84,13 @@ def main():
     if sys.argv[1:] in ([], ["--help"], ["-h"]):
         print(__doc__.strip())
         return 0
-    announce([word for word in sys.argv[1:] if not word.startswith("-")])
+    seconds = seconds_expected()
+    announce([word for word in sys.argv[1:] if not word.startswith("-")], seconds)
     command = ["bazel", "build", "--curses=no", "--color=no", "--show_progress_rate_limit=1",
                *sys.argv[1:]]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Bazel has it, too, and ends.
-    line = ProgressLine()
+    line = ProgressLine(seconds)
     for text in process.stderr:
         if step := STEP.match(text):
             line.show(*(int(number.replace(",", "")) for number in step.groups()))
