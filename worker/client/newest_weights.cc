@@ -83,9 +83,12 @@ absl::Status NewestWeights::Follow(ShardClient& shard) {
     const absl::StatusOr<ShardClient::Pulled> pulled =
         shard.Pull(RequestFor(shard), WeightsArrival(arriving));
     if (!pulled.ok()) {
+      {
+        // Before the other lanes are cancelled, so that Take reports the cause.
+        MutexLock lock(mutex_);
+        failure_.Note(pulled.status());
+      }
       group_.EndCalls();
-      MutexLock lock(mutex_);
-      failure_.Note(pulled.status());
       return pulled.status();
     }
     const bool has_news = Keep(shard.shard(), pulled->header, arriving);
