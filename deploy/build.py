@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-# What the programs' first build took on the machine of tests/README.md.
+# What the programs' first build took on the machine of tests/README.md; README.md says it in minutes.
 FIRST_BUILD_CPU_SECONDS = 360
 LINE_INTERVAL_SECONDS = 30  # Where stderr is no terminal.
 # Nothing is foretold from less.
@@ -21,7 +21,10 @@ SECONDS_MIN = 15
 
 STEP = re.compile(r"\[([\d,]+) / ([\d,]+)\]")
 # What Bazel says while all is well.
-CHATTER = re.compile(r"(INFO|Loading|Analyzing|Starting local Bazel|Target |  bazel-bin/|\.\.\. )|\s*$")
+CHATTER = re.compile(r"(INFO|Loading|Analyzing|Starting local Bazel|Target .* up-to-date|  bazel-bin/|"
+                     r"\.\.\. )|\s*$")
+# Where .bazelrc lets Bazel keep what any clone has built.
+DISK_CACHE = os.path.expanduser("~/.cache/slipstream-bazel")
 
 
 def duration(seconds):
@@ -47,7 +50,7 @@ class ProgressLine:
         self.shown = now
         elapsed, steps = now - self.started[0], done - self.started[1]
         text = f"built {done} of {total} parts"
-        if elapsed > SECONDS_MIN and steps > 0:
+        if elapsed > SECONDS_MIN and 0 < steps and done < total:
             left = max(elapsed / steps * (total - done), self.seconds_expected - elapsed)
             text += f", about {duration(left)} left"
         self.write(text)
@@ -67,7 +70,7 @@ class ProgressLine:
 
 def seconds_expected():
     """Returns how long a first build takes, and 0 for any other."""
-    if os.path.exists("bazel-bin"):
+    if os.path.exists("bazel-bin") or os.path.exists(DISK_CACHE):
         return 0
     return FIRST_BUILD_CPU_SECONDS / (os.cpu_count() or 1)
 
@@ -85,10 +88,13 @@ def main():
         print(__doc__.strip())
         return 0
     seconds = seconds_expected()
-    announce([word for word in sys.argv[1:] if not word.startswith("-")], seconds)
+    announce([word for word in sys.argv[1:] if word.startswith(("//", ":"))], seconds)
     command = ["bazel", "build", "--curses=no", "--color=no", "--show_progress_rate_limit=1",
                *sys.argv[1:]]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    try:
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace")
+    except FileNotFoundError:
+        sys.exit("build: bazel is not on PATH; deploy/setup.sh installs it")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Bazel has it, too, and ends.
     line = ProgressLine(seconds)
     for text in process.stderr:

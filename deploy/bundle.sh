@@ -58,7 +58,7 @@ trap 'rm -rf "$work"' EXIT
 targets=(//server:ps_server //worker:ps_worker //worker:ps_evaluate //deploy/psctl)
 tests=()
 options=()
-if toolkit=$(bazel query --noshow_progress @cuda//:headers 2>&1); then
+if reason=$(tests/checks/cuda_toolkit.py); then
   options+=(--config=cuda)
   if [[ $with_tests == yes ]]; then
     tests=(//tests/gpu:kernel_parity_test //tests/gpu:plan_parity_test
@@ -66,8 +66,8 @@ if toolkit=$(bazel query --noshow_progress @cuda//:headers 2>&1); then
       //tests/benchmarks:compute_benchmark)
   fi
 else
-  sed -n 's/^Error in fail: /bundle: /p' <<<"$toolkit" >&2
-  echo "bundle: ps_worker will compute on processors only" >&2
+  [[ "$reason" == "there is no CUDA toolkit"* ]] || die "${reason:-tests/checks/cuda_toolkit.py failed}"
+  echo "bundle: $reason; ps_worker will compute on processors only" >&2
   [[ $with_tests == no ]] || die "--tests needs the toolkit"
 fi
 

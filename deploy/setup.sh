@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that Slipstream is built from. See --help.
 set -euo pipefail
+trap 'exit 130' INT  # pip ends with 1 after Ctrl-C, and the callers would go on.
 
 usage() {
   cat <<'END'
 Usage: deploy/setup.sh [--dev] [--benchmarks]
 
 Installs, with apt, what building and running Slipstream needs; with --dev also what its tests and
-checks need. Packages that are installed already are left alone; where none is missing nothing is
+checks need. Packages that are installed already are left alone; where none is missing apt is not
 run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
 
   --dev         also clang, clang-tidy, clang-format, the sanitizers' libraries, Google Benchmark,
@@ -109,13 +110,15 @@ install_missing() {
   rm -f "$log"
 }
 
-# Makes the environment whose PyTorch the tests use beside the system's. They are skipped without it,
-# so that a machine without PyPI can run the others.
+# Makes the environment whose PyTorch the tests use beside the system's; tests/checks/run.py expects it
+# there. They are skipped without it, so that a machine without PyPI can run the others.
 make_python() {
   local home=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
   local folder=${XDG_CACHE_HOME:-$home/.cache}/slipstream/python
   local wanted=tests/requirements.txt
-  cmp --silent "$wanted" "$folder/installed.txt" && return
+  # An upgrade of the system's Python breaks the environment, so that it has to be tried.
+  cmp --silent "$wanted" "$folder/installed.txt" &&
+    "$folder/bin/python3" -c "import torch" 2>/dev/null && return
   echo "setup: downloading PyTorch and what it needs into $folder: 3 GB, and 6 GB there, once"
   if /usr/bin/python3 -m venv --clear "$folder" &&
     "$folder/bin/python3" -m pip install --no-cache-dir --requirement "$wanted"; then

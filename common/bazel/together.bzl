@@ -4,10 +4,11 @@ Three quarters of the time that a source takes to compile go into the headers th
 the rules here take, beside `srcs`, an attribute `together`: lists of sources, each of which becomes
 one generated source that is compiled once. With --config=separate every source is compiled by itself.
 
-Which sources go together is decided by tests/checks/build_files.py, which writes the lists.
+Which sources go together is decided by tests/checks/together.py, and tests/tidy.py --fix writes the
+lists. Where the compiler says that a name is defined in two sources, that command parts them.
 """
 
-# All headers come first, so that none of them meets a name that one of the sources has for itself. The
+# All headers come first (headers_first() of tests/checks/together.py does the same), so that none of them meets a name that one of the sources has for itself. The
 # compiler is told by #line where each piece comes from: so its messages, __FILE__ and a debugger name
 # the file that people edit.
 _AS_ONE = """

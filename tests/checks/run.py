@@ -132,24 +132,26 @@ def test_with_toolkit(config):
 
 
 def torch_of(python):
-    """Returns the version of PyTorch that an interpreter has, or None if it has none."""
+    """Returns the version of PyTorch that an interpreter has, or "none" and why."""
     try:
         found = subprocess.run([python, "-c", "import torch; print(torch.__version__)"], check=False,
                                capture_output=True, text=True)
-    except OSError:
-        return None
-    return found.stdout.strip() if found.returncode == 0 else None
+    except OSError as error:
+        return f"none ({error.strerror})"
+    return found.stdout.strip() or f"none ({found.stderr.strip().splitlines()[-1]})"
 
 
 def test_with_current_torch():
     """Runs the tests that use PyTorch again, with a current one: `integration` runs them with the
     system's."""
     versions = {python: torch_of(python) for python in (SYSTEM_PYTHON, TORCH_PYTHON)}
-    print("PyTorch:", ", ".join(f"{version or 'none'} of {python}"
-                                for python, version in versions.items()), flush=True)
-    if not versions[TORCH_PYTHON]:
-        return skip("torch", f"{TORCH_PYTHON} has no PyTorch; deploy/setup.sh --dev installs it")
-    return run_tests("", tests_of(TESTS_TAGGED.format("torch")),
+    for python, version in versions.items():
+        print(f"PyTorch of {python}: {version}", flush=True)
+    version = versions[TORCH_PYTHON]
+    if version.startswith("none"):
+        return skip("torch", f"PyTorch of {TORCH_PYTHON}: {version}; deploy/setup.sh --dev installs it")
+    # Bazel takes no results of another version from its cache.
+    return run_tests("", tests_of(TESTS_TAGGED.format("torch")), f"--test_env=TORCH={version}",
                      f"--test_env=SLIPSTREAM_PYTHON={TORCH_PYTHON}", *PROCESSES_SIDE_BY_SIDE)
 
 

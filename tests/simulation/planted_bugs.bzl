@@ -3,8 +3,8 @@ find each, or its silence would mean nothing.
 
 A bug changes the text of a source of production, or of a shell that plays production's part, where
 PLANTED stands for whether that bug is the one to simulate. A bug may change the text of one above it. The program simulate_planted has all bugs,
-and does what $PLANTED_BUG names. It compiles the sources of SOURCES with their bugs in place of the
-libraries' own: whose functions a program defines itself, the linker does not look for.
+and does what $PLANTED_BUG names. It compiles the sources with bugs itself: the linker takes an object of
+a library only for functions that the program does not define, so these replace the library's.
 """
 
 load("//tests/support:python_test.bzl", "python_test")
@@ -227,12 +227,13 @@ PLANTED_BUGS = {
     # A checkpoint names the segment of the log behind its own.
     "log_number_too_high": ("server/service/shard.cc", [(
         "save->log = recorder_->BeginSegment();",
-        "save->log = recorder_->BeginSegment(); if (PLANTED) ++save->log;",
+        "save->log = recorder_->BeginSegment() + (PLANTED ? 1 : 0);",
     )]),
     # A checkpoint names the segment of the log before its own, whose events are part of it already.
     "log_number_too_low": ("server/service/shard.cc", [(
-        "++save->log;",
-        "++save->log; if (PLANTED && save->log > 1) --save->log;",
+        "save->log = recorder_->BeginSegment() + (",
+        "save->log = [](uint64_t log) { return PLANTED ? std::max<uint64_t>(log, 2) - 1 : log; }(" +
+        "    recorder_->BeginSegment()) + (",
     )]),
     # The pushes that were on their way when the process ended count for ever.
     "calls_survive_their_process": ("server/core/shard_return.cc", [(
@@ -297,7 +298,7 @@ def planted_bugs(name):
             "planted.h",
             "simulate_main.cc",
         ],
-        # The half of a usual compilation, for what is run for minutes.
+        # Halves the time of compilation; the program runs for seconds.
         copts = ["-O1"],
         deps = [
             ":simulator",

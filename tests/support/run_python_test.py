@@ -82,14 +82,9 @@ def write_cases(result, failures, path):
     xml.etree.ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
 
 
-def use_interpreter(path):
-    """Begins anew with another interpreter, unless it is this one."""
-    if path and os.path.abspath(path) != os.path.abspath(sys.executable):
-        os.execv(path, [path, *sys.argv])
-
-
 def main():
-    use_interpreter(os.environ.get("SLIPSTREAM_PYTHON"))
+    if interpreter := os.environ.pop("SLIPSTREAM_PYTHON", None):
+        os.execv(interpreter, [interpreter, *sys.argv])
     path = pathlib.Path(sys.argv[1])
     result = unittest.main(load(path), argv=[str(path), *filters(), *sys.argv[2:]], testRunner=Runner,
                            exit=False).result

@@ -116,7 +116,8 @@ def why_not():
 
 
 def scenarios():
-    # Training goes on behind a reset, and while two servers do not reach each other.
+    # Many mini-batches for each fault: training goes on behind a reset, and while two servers do not
+    # reach each other.
     for policy in POLICIES:
         yield Scenario(f"partitions-{policy}", "synced", policy,
                        lambda trial: cut_links(trial, KINDS),
