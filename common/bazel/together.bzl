@@ -8,9 +8,10 @@ Which sources go together is decided by tests/checks/together.py, and tests/tidy
 lists. Where the compiler says that a name is defined in two sources, that command parts them.
 """
 
-# All headers come first (headers_first() of tests/checks/together.py does the same), so that none of them meets a name that one of the sources has for itself. The
-# compiler is told by #line where each piece comes from: so its messages, __FILE__ and a debugger name
-# the file that people edit.
+# All headers come first, so that none of them meets a name that one of the sources has for itself.
+# clang_tidy.py does the same by headers_first() of tests/checks/together.py. The compiler is told by
+# #line where each piece comes from: so its messages, __FILE__ and a debugger name the file that people
+# edit.
 _AS_ONE = """
 {
   grep -h '^#include' $(SRCS) | awk '!seen[$$0]++'
