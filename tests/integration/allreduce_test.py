@@ -40,7 +40,7 @@ class AllReduceTest(unittest.TestCase):
                 self.assertEqual(summary["ended_by"], "epochs")
 
     def test_the_death_of_a_worker_ends_the_run_and_is_named(self):
-        settings = {"consistency.policy": "allreduce", **THREE, "cluster.lease": "1s",
+        settings = {"consistency.policy": "allreduce", **THREE, "cluster.lease": cluster.LEASE,
                     "testing.push_delay_max": "20ms"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=3) as live:

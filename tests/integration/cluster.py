@@ -10,6 +10,11 @@ from programs import DEADLINE_S, OWN_BUILD, program, scratch, wait_until
 
 TWO_SERVERS = "localhost:7070,localhost:7071"
 
+# cluster.lease where a test loses a worker: short, and still longer than a living worker may have to
+# wait for a processor, which was more than a second while other tests ran beside it.
+LEASE_S = 3
+LEASE = f"{LEASE_S}s"
+
 
 def psctl(*arguments, timeout=DEADLINE_S, check=True, build=OWN_BUILD):
     """Runs psctl to its end. Returns the completed process, with its output as text."""
@@ -227,7 +232,7 @@ def outlive_one(config, settings):
     """Kills one of four workers in the middle of a run, and checks that the others finish it.
     Returns the last status."""
     # These delays make the remaining work take longer than the lease of the killed worker.
-    settings = {"cluster.lease": "1s", "data.train_examples": 12800,
+    settings = {"cluster.lease": LEASE, "data.train_examples": 25600,
                 "testing.push_delay_max": "40ms", **settings}
     with scratch() as directory, Cluster(config, settings, directory, workers=4) as live:
         live.wait_for(lambda status: line_of(status, 3).get("last_sequence", 0) > 1,

@@ -27,7 +27,7 @@ class FreeLanesTest(unittest.TestCase):
                 recompute_staleness.expect_each_batch_once(self, directory, status, 400)
 
     def test_a_worker_that_is_killed_comes_back_and_the_run_ends_cleanly(self):
-        settings = {**FREE, "consistency.policy": "async", "cluster.lease": "1s",
+        settings = {**FREE, "consistency.policy": "async", "cluster.lease": cluster.LEASE,
                     "data.train_examples": 12800, "testing.push_delay_max": "20ms"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=3) as live:

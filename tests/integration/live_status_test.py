@@ -98,7 +98,7 @@ class LiveStatusTest(unittest.TestCase):
         self.assertEqual(last["missing"]["servers"], [])
 
     def test_a_lost_worker_and_its_cause_are_told_and_the_round_keeps_its_size(self):
-        settings = {**self.settings("hardsync"), "cluster.lease": "1s"}
+        settings = {**self.settings("hardsync"), "cluster.lease": cluster.LEASE}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
             live.wait_for(lambda status: status["updates"] >= 10, "some updates")
@@ -108,7 +108,7 @@ class LiveStatusTest(unittest.TestCase):
             last = live.wait_finished()
 
         self.assertEqual(worker_of(status, 2)["failure"],
-                         "unheard of for more than its lease of 1.00 s")
+                         f"unheard of for more than its lease of {cluster.LEASE_S:.2f} s")
         self.assertEqual((status["round_size"], last["round_size"]), (4, 4))
         self.assertEqual(worker_of(last, 2)["state"], "dead")
         # Every mini-batch became part of the weights; other workers computed the lost worker's one.

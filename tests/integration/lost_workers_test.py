@@ -8,7 +8,7 @@ import cluster
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 WORKERS = 4
 BATCHES = 400
-SETTINGS = {"consistency.policy": "hardsync", "cluster.workers": WORKERS, "cluster.lease": "1s",
+SETTINGS = {"consistency.policy": "hardsync", "cluster.workers": WORKERS, "cluster.lease": cluster.LEASE,
             "data.train_examples": 32 * BATCHES, "evaluation.every_epochs": 0,
             "testing.push_delay_max": "20ms"}
 

@@ -47,7 +47,7 @@ class PolicyScheduleTest(unittest.TestCase):
         with cluster.scratch() as directory:
             settings = {"consistency.policy": "softsync", "training.epochs": 3,
                         "consistency.before": "[{policy: hardsync, until_epoch: 1}]",
-                        "log.push_log": directory, "cluster.lease": "1s"}
+                        "log.push_log": directory, "cluster.lease": cluster.LEASE}
             with cluster.Cluster(CONFIG, settings, directory, workers=4) as live:
                 live.wait_for(lambda status: int(status["batches_done"]) > PER_EPOCH // 2,
                               "half of the first epoch")

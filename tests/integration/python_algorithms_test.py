@@ -85,7 +85,7 @@ training: {batch_size: 16, epochs: 10}
 consistency: {policy: hardsync}
 optimizer: {kind: sgd, learning_rate: 0.3}
 evaluation: {by: workers}
-cluster: {servers: [localhost:7070, localhost:7071], workers: 2, lease: 1s}
+cluster: {servers: [localhost:7070, localhost:7071], workers: 2, lease: 3s}
 """
 EASGD = {"worker.algorithm": "easgd", "worker.elasticity": 0.5}
 DOWNPOUR = {"worker.algorithm": "downpour", "worker.outer.kind": "sgd",
@@ -365,7 +365,7 @@ class PythonAlgorithmsTest(LiveRuns):
 class PythonEvaluationTest(LiveRuns):
     def measured(self, settings=None):
         """Starts the servers of a run whose workers measure the weights. An epoch has 8 steps."""
-        return self.servers({"evaluation.by": "workers", "data.examples": 64, "cluster.lease": "1s",
+        return self.servers({"evaluation.by": "workers", "data.examples": 64, "cluster.lease": cluster.LEASE,
                              "optimizer.learning_rate": 0.5, **(settings or {})})
 
     def push_until_ordered(self, run):

@@ -56,7 +56,7 @@ class StoppedWorkerTest(unittest.TestCase):
         self.assertEqual(set(ends.values()), {0})
 
     def test_longer_than_the_lease_its_work_is_done_by_others(self):
-        status, rows, _, ends = self.stop_one(lease="1s", stop_s=10)
+        status, rows, _, ends = self.stop_one(lease=cluster.LEASE, stop_s=10)
         states = {int(worker["worker"]): worker["state"] for worker in status["workers"]}
         self.assertEqual(states[STOPPED], "dead")
         # The worker was fenced, and the work that it had not pushed was handed out again. Its push

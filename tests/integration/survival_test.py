@@ -26,7 +26,7 @@ class SurvivalTest(unittest.TestCase):
         self.assertEqual(status["staleness"]["max"] and int(status["staleness"]["max"]), 0)
 
     def test_a_worker_that_comes_back_under_its_old_id_is_taken_in(self):
-        settings = {"consistency.policy": "hardsync", "cluster.lease": "1s",
+        settings = {"consistency.policy": "hardsync", "cluster.lease": cluster.LEASE,
                     "data.train_examples": 12800, "testing.push_delay_max": "20ms"}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4) as live:

@@ -95,7 +95,7 @@ class TreeTest(unittest.TestCase):
                 recompute_staleness.expect_each_batch_once(self, directory, status, batches)
 
     def test_an_aggregator_that_comes_back_is_used_again(self):
-        settings = {**TREE, "consistency.policy": "async", "cluster.lease": "1s",
+        settings = {**TREE, "consistency.policy": "async", "cluster.lease": cluster.LEASE,
                     "training.epochs": 100000, "evaluation.every_epochs": 0}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=4, aggregators=ALL) as live:
