@@ -10,6 +10,7 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <string_view>
 #include <utility>
 
@@ -84,18 +85,39 @@ std::string ShapeText(const Tensor& tensor) {
   return fmt::format("[{}]", fmt::join(tensor.shape, ", "));
 }
 
+/// Returns how many bytes a value of the type has: the number in its name says the bits.
+size_t ValueBytes(std::string_view dtype) {
+  if (dtype.ends_with("64")) return 8;
+  if (dtype.ends_with("32")) return 4;
+  return dtype.ends_with("16") ? 2 : 1;
+}
+
 }  // namespace
 
 absl::Status WriteModelFile(const std::string& path, const TensorLayout& layout,
-                            const ModelMetadata& metadata, std::span<const float> weights) {
+                            const ModelMetadata& metadata, std::span<const float> weights,
+                            std::vector<StoredTensor> beside) {
   PS_CHECK(weights.size() == layout.parameters());
+  // Some readers want each tensor to lie at a multiple of its values' size: so the largest first.
+  const auto is_before = [](const StoredTensor& tensor) { return ValueBytes(tensor.dtype) > 4; };
+  std::ranges::stable_sort(beside, std::greater(),
+                           [](const StoredTensor& tensor) { return ValueBytes(tensor.dtype); });
+  const auto after_begin = std::ranges::partition_point(beside, is_before);
+  const std::span before(beside.begin(), after_begin);
+  const std::span after(after_begin, beside.end());
   absl::StatusOr<WholeFile> file = WholeFile::Create(path);
   if (!file.ok()) return file.status();
-  const std::string header = EncodeModelHeader(layout, metadata);
+  const std::string header = EncodeModelHeader(layout, metadata, before, after);
   const auto length = std::bit_cast<HeaderLength>(uint64_t{header.size()});
   absl::Status written = file->Append(length);
   if (written.ok()) written = file->Append(std::as_bytes(std::span(header)));
+  for (const StoredTensor& tensor : before) {
+    if (written.ok()) written = file->Append(std::as_bytes(std::span(tensor.bytes)));
+  }
   if (written.ok()) written = file->Append(std::as_bytes(weights));
+  for (const StoredTensor& tensor : after) {
+    if (written.ok()) written = file->Append(std::as_bytes(std::span(tensor.bytes)));
+  }
   return written.ok() ? file->Publish() : written;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,12 +17,14 @@ namespace slipstream {
 /// The SHA-256 of the weights (weights_digest.h), in the metadata of every file that we write.
 inline constexpr char kWeightsSha256[] = "weights_sha256";
 
-/// Writes `weights` with their names and shapes, straight from where they lie. The file is on the
-/// disk when this returns. Readers of `path` find the previous file or this one, each whole. After
-/// a failure the previous file stays; the error is DATA_LOSS and names the path and the reason.
-/// REQUIRES: weights.size() == layout.parameters().
+/// Writes `weights` with their names and shapes, straight from where they lie, and tensors that
+/// belong to the model beside them. The file is on the disk when this returns. Readers of `path`
+/// find the previous file or this one, each whole. After a failure the previous file stays; the
+/// error is DATA_LOSS and names the path and the reason. REQUIRES: weights.size() ==
+/// layout.parameters().
 absl::Status WriteModelFile(const std::string& path, const TensorLayout& layout,
-                            const ModelMetadata& metadata, std::span<const float> weights);
+                            const ModelMetadata& metadata, std::span<const float> weights,
+                            std::vector<StoredTensor> beside = {});
 
 /// A model file whose header has been read and found sound.
 ///

@@ -198,19 +198,30 @@ absl::StatusOr<ModelHeader> HeaderReader::Finish() {
 
 }  // namespace
 
-std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata) {
-  std::string json = "{";
+std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata,
+                              std::span<const StoredTensor> before,
+                              std::span<const StoredTensor> after) {
+  std::vector<std::string> entries;
+  uint64_t end = 0;
+  const auto add = [&](const std::string& name, std::string_view dtype,
+                       const std::vector<uint64_t>& shape, uint64_t bytes) {
+    entries.push_back(fmt::format(R"({}:{{"dtype":"{}","shape":[{}],"data_offsets":[{},{}]}})",
+                                  Quote(name), dtype, fmt::join(shape, ","), end, end + bytes));
+    end += bytes;
+  };
   if (!metadata.empty()) {
-    const std::string text = JsonCompact(Json(metadata));
-    json += fmt::format("\"{}\":{}{}", kMetadata, text, layout.tensors().empty() ? "" : ",");
+    entries.push_back(fmt::format("\"{}\":{}", kMetadata, JsonCompact(Json(metadata))));
+  }
+  for (const StoredTensor& tensor : before) {
+    add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes.size());
   }
   for (const Tensor& tensor : layout.tensors()) {
-    if (tensor.offset > 0) json += ",";
-    json += fmt::format(R"({}:{{"dtype":"F32","shape":[{}],"data_offsets":[{},{}]}})",
-                        Quote(tensor.name), fmt::join(tensor.shape, ","),
-                        tensor.offset * kValueBytes, (tensor.offset + tensor.size()) * kValueBytes);
+    add(tensor.name, "F32", tensor.shape, tensor.size() * kValueBytes);
   }
-  json += "}";
+  for (const StoredTensor& tensor : after) {
+    add(tensor.name, tensor.dtype, tensor.shape, tensor.bytes.size());
+  }
+  std::string json = fmt::format("{{{}}}", fmt::join(entries, ","));
   json.resize((json.size() + kAlignment - 1) / kAlignment * kAlignment, ' ');
   return json;
 }

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
@@ -24,9 +26,24 @@ struct ModelHeader {
 /// The format's bound: a longer header is refused.
 inline constexpr uint64_t kModelHeaderBytesMax = 100'000'000;
 
+/// A tensor that a model file has beside those of the run, such as the mean of a BatchNorm.
+struct StoredTensor {
+  std::string name;
+
+  /// The format's name of its type, such as "I64".
+  std::string dtype;
+  std::vector<uint64_t> shape;
+
+  /// Its values, one after another, in little-endian order.
+  std::string bytes;
+};
+
 /// Returns the header's JSON, padded with spaces so that the values, which follow the 8 bytes of
-/// its length and the JSON, begin at a multiple of 8.
-std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata);
+/// its length and the JSON, begin at a multiple of 8. `before` and `after` lie before and after the
+/// layout's tensors.
+std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& metadata,
+                              std::span<const StoredTensor> before = {},
+                              std::span<const StoredTensor> after = {});
 
 /// Reads the header's JSON; `data_bytes` follow it in the file. DATA_LOSS names the tensor and the
 /// error: a type other than fp32, a shape that does not match its bytes, tensors that overlap,

@@ -25,6 +25,23 @@ std::string FirstDifference(const Initialization::Data& agreed, const Initializa
     return fmt::format("the training set has fingerprint {:016x}, the run's has {:016x}",
                        named.fingerprint, agreed.fingerprint);
   }
+  for (const auto& [name, digest] : agreed.frozen) {
+    const auto mine = named.frozen.find(name);
+    if (mine == named.frozen.end()) {
+      return fmt::format("\"{}\" needs no gradients in the run's model, and this one lacks it",
+                         name);
+    }
+    if (mine->second != digest) {
+      return fmt::format(
+          "\"{}\", which needs no gradients, has other values than the worker's that came first: "
+          "load the same ones in each",
+          name);
+    }
+  }
+  for (const auto& [name, _] : named.frozen) {
+    if (agreed.frozen.contains(name)) continue;
+    return fmt::format("\"{}\" needs no gradients, and the run's model lacks it", name);
+  }
   return "";
 }
 
@@ -50,13 +67,21 @@ absl::Status Initialization::Propose(const Identity& client, const TensorLayout&
   Data data = named;
   if (fixed_examples_.has_value() && data.examples == 0) data.examples = *fixed_examples_;
   if (!model_.has_value()) {
-    const Data fixed = {fixed_examples_.value_or(data.examples), data.fingerprint};
+    const Data fixed = {fixed_examples_.value_or(data.examples), data.fingerprint, data.frozen};
     if (const std::string difference = FirstDifference(fixed, data); !difference.empty()) {
       return absl::InvalidArgumentError(difference);
     }
     if (!fixed_examples_ && (data.examples == 0 || data.examples > kExamplesMax)) {
       return absl::InvalidArgumentError(
           fmt::format("a training set has 1 to {} examples, not {}", kExamplesMax, data.examples));
+    }
+    const bool is_short = std::ranges::all_of(data.frozen, [](const auto& tensor) {
+      return tensor.first.size() <= TensorLayout::kNameBytesMax;
+    });
+    if (data.frozen.size() > TensorLayout::kTensorsMax || !is_short) {
+      return absl::InvalidArgumentError(
+          fmt::format("a model has at most {} frozen tensors, with names of at most {} bytes",
+                      TensorLayout::kTensorsMax, TensorLayout::kNameBytesMax));
     }
     absl::StatusOr<ShardMap> map = ShardMap::Cut(layout, shards_, cut_);
     if (!map.ok()) return map.status();

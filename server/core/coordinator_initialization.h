@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,11 +38,14 @@ class Initialization {
     /// Equal for equal training sets; 0 if the client does not know it.
     uint64_t fingerprint = 0;
 
+    /// The parts of the model that nobody trains, by name, each with a digest of its values.
+    std::map<std::string, uint64_t> frozen;
+
     friend bool operator==(const Data&, const Data&) = default;
 
     template <typename Archive, typename Self>
     static void Parts(Archive& archive, Self& self) {
-      archive(self.examples, self.fingerprint);
+      archive(self.examples, self.fingerprint, self.frozen);
     }
   };
 

@@ -150,8 +150,7 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
   }
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!read.ok()) return read;
-    const Initialization::Data data{request->examples(), request->data_fingerprint()};
-    return coordinator_.OnPrepareModel(worker, layout, data, now).status();
+    return coordinator_.OnPrepareModel(worker, layout, DataOf(*request), now).status();
   };
   const auto question = [this, worker, reply](bool is_last)
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {

@@ -33,6 +33,14 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   return report;
 }
 
+Initialization::Data DataOf(const v1::PrepareModelRequest& wire) {
+  Initialization::Data data{wire.examples(), wire.data_fingerprint(), {}};
+  for (const v1::FrozenTensor& frozen : wire.frozen()) {
+    data.frozen.emplace(frozen.name(), frozen.digest());
+  }
+  return data;
+}
+
 AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire) {
   return {.group = wire.aggregator().group(),
           .shard = ShardId{wire.shard()},

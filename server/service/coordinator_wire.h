@@ -14,6 +14,7 @@ namespace slipstream {
 /// messages of the control plane. Every value is possible; the coordinator judges them.
 ReaderReport FromWire(const v1::FollowRequest& wire);
 ServerReport FromWire(const v1::SyncServerRequest& wire);
+Initialization::Data DataOf(const v1::PrepareModelRequest& wire);
 
 /// REQUIRES: an aggregator has sent the request.
 AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire);

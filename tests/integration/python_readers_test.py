@@ -433,7 +433,7 @@ cluster: {{servers: [localhost:7070, localhost:7071], workers: 1}}
         with self.assertRaisesRegex(slipstream.Refused, "'second' is missing"):
             run.publish({"first": weights_of(4)["first"]}, version=4)
         for _ in range(20):
-            with self.assertRaisesRegex(slipstream.Refused, "weights with nan at parameter 10000"):
+            with self.assertRaisesRegex(slipstream.Refused, 'weights with nan in tensor "second", value 0'):
                 run.publish({**weights_of(4), "second": array.array("f", [float("nan")] * 3)},
                             version=4).result()
         self.assertEqual(run.publish(weights_of(4), version=4).result().outcome, "APPLIED")

@@ -187,21 +187,6 @@ class PythonRunTest(unittest.TestCase):
             self.assertEqual(parameter.flatten().tolist(), run.weights[name].flatten().tolist())
 
     @unittest.skipIf(torch is None, "needs python3-torch")
-    def test_gradients_are_set_to_zero_before_each_step(self):
-        net = torch.nn.Linear(20, 50)
-        run = self.connect(self.servers())
-        run.synchronize(net)
-        optimizer = slipstream.Optimizer(run, net)
-        for _ in range(2):
-            optimizer.zero_grad()
-            net(torch.ones(8, 20)).sum().backward()
-            optimizer.step()
-        run.fetch()
-        net(torch.ones(8, 20)).sum().backward()
-        with self.assertRaisesRegex(slipstream.NotReady, "without zero_grad"):
-            optimizer.step()
-
-    @unittest.skipIf(torch is None, "needs python3-torch")
     def test_zero_grad_may_come_last(self):
         live = self.servers({"training.work": "handed_out", "training.batch_size": 4})
         net = torch.nn.Linear(20, 50)

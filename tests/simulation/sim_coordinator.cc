@@ -256,7 +256,7 @@ void SimCoordinator::PrepareModel(const std::string& bytes, const Respond& respo
   const Identity worker = FromWire(request.identity());
   std::optional<TensorLayout> layout;
   if (request.has_layout()) layout = FromWire(request.layout()).value();
-  const Initialization::Data data{request.examples(), request.data_fingerprint()};
+  const Initialization::Data data = DataOf(request);
   const absl::Status event =
       coordinator_->OnPrepareModel(worker, layout, data, queue_.now()).status();
   Note(event, worker, WorkerHeard::What::kCalled);

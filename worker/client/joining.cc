@@ -98,12 +98,18 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
   *request.mutable_layout() = ToWire(proposal.layout);
   request.set_examples(proposal.examples);
   request.set_data_fingerprint(proposal.data_fingerprint);
+  for (const auto& [name, digest] : proposal.frozen) {
+    v1::FrozenTensor& frozen = *request.add_frozen();
+    frozen.set_name(name);
+    frozen.set_digest(digest);
+  }
   request.set_wait_ms(kWaitMilliseconds);
   std::string waiting_for;
   while (!cancelled()) {
     const absl::StatusOr<v1::PrepareModelReply> reply = coordinator.PrepareModel(request);
     if (!reply.ok()) return reply.status();
     request.clear_layout();  // Known from now on.
+    request.clear_frozen();
     if (reply->state() == v1::PrepareModelReply::WAIT) {
       if (reply->message() != waiting_for) LogInfo("waiting", {{"for", reply->message()}});
       waiting_for = reply->message();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -70,6 +71,9 @@ struct ModelProposal {
   TensorLayout layout;
   uint64_t examples = 0;
   uint64_t data_fingerprint = 0;
+
+  /// Parts of the model that nobody trains: their names, and digests of their values.
+  std::vector<std::pair<std::string, uint64_t>> frozen = {};
 };
 
 struct PreparedModel {

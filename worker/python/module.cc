@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,16 @@
 
 namespace slipstream {
 namespace {
+
+/// A tensor's name, its format's name, its shape and its values.
+using Stored = std::tuple<std::string, std::string, std::vector<uint64_t>, py::bytes>;
+
+std::vector<StoredTensor> StoredTensors(const std::vector<Stored>& tensors) {
+  std::vector<StoredTensor> stored;
+  for (const auto& [name, dtype, shape, bytes] : tensors)
+    stored.push_back({name, dtype, shape, bytes});
+  return stored;
+}
 
 /// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
 class Worker {
@@ -46,12 +57,12 @@ class Worker {
 
   PendingResult Synchronize(
       const std::vector<std::pair<std::string, std::vector<uint64_t>>>& tensors, uint64_t examples,
-      const py::buffer& first) {
-    TensorLayout layout;
-    for (const auto& [name, shape] : tensors) Check(layout.Append(name, shape));
+      const py::buffer& first, std::vector<std::pair<std::string, uint64_t>> frozen) {
+    ModelProposal model = {.examples = examples, .frozen = std::move(frozen)};
+    for (const auto& [name, shape] : tensors) Check(model.layout.Append(name, shape));
     std::vector<float> values = CopyOf(first);
-    return Begin([layout, examples, values = std::move(values)](State& state) {
-      return state.session->Synchronize(layout, examples, values);
+    return Begin([model = std::move(model), values = std::move(values)](State& state) {
+      return state.session->Synchronize(model, values);
     });
   }
 
@@ -84,6 +95,10 @@ class Worker {
       state.session->Release(from);
       return absl::OkStatus();
     });
+  }
+
+  PendingResult Skip() {
+    return Begin([](State& state) { return state.session->Skip(); });
   }
 
   /// Begins a push. If it fails, Settle or Next does, whichever comes first.
@@ -130,13 +145,12 @@ class Worker {
         value);
   }
 
-  PendingResult Save(const std::string& path) {
-    return Begin([path](State& state) {
+  PendingResult Save(const std::string& path, const Arena& weights,
+                     const std::vector<Stored>& beside) {
+    return Begin([path, weights, beside = StoredTensors(beside)](State& state) {
       Session& session = *state.session;
-      std::vector<float> values(session.layout().parameters());
-      if (absl::Status read = session.Read(values).status(); !read.ok()) return read;
       const ModelMetadata metadata = {{"run", session.settings().name}};
-      return WriteModelFile(path, session.layout(), metadata, values);
+      return WriteModelFile(path, session.layout(), metadata, weights.values, beside);
     });
   }
 
@@ -169,10 +183,10 @@ class Worker {
   void OnMeasured(uint64_t examples) { session().OnMeasured(examples); }
 
   PendingResult EndEvaluation(double loss, std::optional<double> accuracy, uint64_t examples,
-                              const std::string& directory) {
+                              const std::string& directory, const std::vector<Stored>& beside) {
     const TestMeasures measures = {.loss = loss, .accuracy = accuracy};
-    return Begin([measures, examples, directory](State& state) {
-      return state.session->EndEvaluation(measures, examples, directory);
+    return Begin([measures, examples, directory, beside = StoredTensors(beside)](State& state) {
+      return state.session->EndEvaluation(measures, examples, directory, beside);
     });
   }
 
@@ -372,6 +386,7 @@ PYBIND11_MODULE(_core, module) {
       .def("begin_push", &Worker::BeginPush)
       .def("release", &Worker::Release)
       .def("push", &Worker::Push)
+      .def("skip", &Worker::Skip)
       .def("settle", &Worker::Settle)
       .def("read", &Worker::Read)
       .def("save", &Worker::Save)

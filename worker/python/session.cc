@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -117,8 +118,9 @@ absl::Status Session::MakeMemory(size_t parameters) {
   return absl::OkStatus();
 }
 
-absl::Status Session::Synchronize(const TensorLayout& layout, uint64_t examples,
-                                  std::span<const float> first) {
+absl::Status Session::Synchronize(const ModelProposal& model, std::span<const float> first) {
+  const TensorLayout& layout = model.layout;
+  const uint64_t examples = model.examples;
   if (client_ != nullptr) {
     return Misuse("the model is synchronized once in a run");
   }
@@ -141,16 +143,17 @@ absl::Status Session::Synchronize(const TensorLayout& layout, uint64_t examples,
   if (absl::Status status = MakeMemory(layout.parameters()); !status.ok()) return status;
   const auto stopped = [this] { return interruption_.interrupted(); };
   for (;;) {
-    absl::StatusOr<PreparedModel> model =
-        AwaitModel(coordinator_, joined_.identity, {layout, examples, 0}, stopped);
-    if (!model.ok()) return Cause(model.status());
-    if (model->map.shards() != joined_.servers.size()) {
+    absl::StatusOr<PreparedModel> prepared =
+        AwaitModel(coordinator_, joined_.identity, model, stopped);
+    if (!prepared.ok()) return Cause(prepared.status());
+    if (prepared->map.shards() != joined_.servers.size()) {
       return absl::InternalError("the coordinator names other shards than servers");
     }
-    map_ = std::move(model->map);
+    map_ = std::move(prepared->map);
     if (client_ == nullptr) MakeClient();
-    if (model->grant == 0) break;
-    if (absl::Status status = Initialize(model->grant, first); !status.ok()) return Cause(status);
+    if (prepared->grant == 0) break;
+    if (absl::Status status = Initialize(prepared->grant, first); !status.ok())
+      return Cause(status);
   }
   if (is_handed_out) {
     order_.emplace(of_epoch, settings_.training.batch_size, settings_.seed);
@@ -274,7 +277,7 @@ void Session::Release(size_t from) {
     const std::span<float> piece = values_.subspan(begin, open_->end - begin);
     if (clips_pushes()) clip_->ClipValues(piece);
     open_->nonfinite = NonfinitePart(std::nullopt, piece, settings_.wire.push_codec, begin,
-                                     publishes() ? "weights" : "a gradient");
+                                     publishes() ? "weights" : "a gradient", &layout_);
     if (!open_->nonfinite.has_value()) open_->feed->OnReady({begin, open_->end});
     open_->end = begin;
   }
@@ -286,8 +289,9 @@ void Session::AbortOpen() {
   client_->AbortPush(0);
 }
 
-absl::StatusOr<bool> Session::Push(const Values& values) {
+absl::StatusOr<bool> Session::Push(Values values) {
   const absl::Time computed = absl::Now();
+  if (values.loss.has_value() && !std::isfinite(*values.loss)) values.loss.reset();
   if (!open_.has_value() || open_->examples != values.examples || open_->label != values.label) {
     if (absl::Status status = Begin(values.examples, values.label); !status.ok()) return status;
   }
@@ -303,7 +307,6 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
   step.batches = CountOf(at_hand_->batches);
   step.loss = values.loss;
   std::optional<std::string> nonfinite = std::move(open_->nonfinite);
-  if (!nonfinite.has_value()) nonfinite = NonfinitePart(values.loss, {});
   absl::Status status;
   if (!nonfinite.has_value()) status = work_->Prefetch();
   if (nonfinite.has_value() || !status.ok()) AbortOpen();
@@ -325,8 +328,22 @@ absl::StatusOr<bool> Session::Push(const Values& values) {
   return true;
 }
 
+void Session::GiveUpWork() {
+  AbortOpen();
+  client_->BeginPush(0, {.batches = at_hand_->batches});
+  client_->AbortPush(0);
+  at_hand_.reset();
+}
+
+absl::Status Session::Skip() {
+  if (!at_hand_.has_value()) return Misuse("there is no work at hand: call fetch first");
+  const uint64_t batch = at_hand_->batches.front().first;
+  GiveUpWork();
+  return LeaveOut(batch, "no gradient: its step was skipped").status();
+}
+
 absl::StatusOr<bool> Session::LeaveOut(uint64_t batch, const std::string& what) {
-  LogWarning("left out a push without finite numbers", {{"batch", batch}, {"gave", what}});
+  LogWarning("left out a mini-batch", {{"batch", batch}, {"gave", what}});
   const absl::Status counted = nonfinite_->OnNonfinite(batch, what);
   figures_.OnNonfinite(nonfinite_->count());
   if (!counted.ok()) return counted;
@@ -361,10 +378,8 @@ absl::Status Session::LeaveOutRest() {
   for (;;) {
     const absl::StatusOr<std::optional<Work>> work = Next();
     if (!work.ok() || !work->has_value()) return work.status();
-    client_->BeginPush(0, {.batches = (*work)->batches});
-    client_->AbortPush(0);
+    GiveUpWork();
     client_->Skip(0);
-    at_hand_.reset();
   }
 }
 

@@ -13,6 +13,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/local/shared_arena.h"
 #include "common/memory/aligned_buffer.h"
+#include "common/model_file/model_header.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
@@ -87,7 +88,7 @@ class Session {
     /// training.batch_size for each mini-batch.
     uint32_t examples = 0;
 
-    /// The loss, for status and logs.
+    /// The loss, for status and logs. One that is not finite is left out.
     std::optional<float> loss;
 
     /// The caller's own number for whole weights, for readers.
@@ -108,11 +109,10 @@ class Session {
   const Identity& identity() const { return joined_.identity; }
   const std::vector<std::string>& servers() const { return joined_.servers; }
 
-  /// Agrees with the other workers on the tensors, and on the number of examples of an epoch (0
-  /// where the settings say it). `first` are the weights to start from if this worker is the first;
+  /// Agrees with the other workers on the model, and on the number of examples of an epoch (0 where
+  /// the settings say it). `first` are the weights to start from if this worker is the first;
   /// otherwise they do not count. Waits until the run has weights, and reads them into weights().
-  absl::Status Synchronize(const TensorLayout& layout, uint64_t examples,
-                           std::span<const float> first);
+  absl::Status Synchronize(const ModelProposal& model, std::span<const float> first);
 
   /// Returns the memory of the model's weights and of the values to push, in the layout's order.
   /// REQUIRES: Synchronize was called, and succeeded or failed after it had made them.
@@ -143,7 +143,10 @@ class Session {
 
   /// Pushes values() for the work at hand. They must stay as they are until Next returns. Values
   /// that are not finite are left out: returns false; INTERNAL if there were too many in a row.
-  absl::StatusOr<bool> Push(const Values& values);
+  absl::StatusOr<bool> Push(Values values);
+
+  /// Leaves out the work at hand. INTERNAL if there was too much of that in a row.
+  absl::Status Skip();
 
   /// Waits until all answers to the last push are there.
   absl::Status Await();
@@ -175,9 +178,10 @@ class Session {
   void OnMeasured(uint64_t examples);
 
   /// Reports the evaluation, and saves the weights to `directory` if that is asked for and the name
-  /// is not empty. `examples`: the number of examples in the test set; 0 if it is unknown.
+  /// is not empty, with what belongs to the model beside them. `examples`: the number of examples
+  /// in the test set; 0 if it is unknown.
   absl::Status EndEvaluation(const TestMeasures& measures, uint64_t examples,
-                             const std::string& directory);
+                             const std::string& directory, std::vector<StoredTensor> beside);
 
   /// Ends training for all workers, once it has begun. Returns when the coordinator has heard it.
   absl::Status EndTraining();
@@ -214,6 +218,9 @@ class Session {
   /// Leaves out all work up to the end of the run.
   absl::Status LeaveOutRest();
   void AbortOpen();
+
+  /// Ends the work at hand without a push. REQUIRES: there is some; client_->Skip has to follow.
+  void GiveUpWork();
 
   /// Returns the failure behind `status` if an interruption caused it, and says who has the
   /// worker's id now if that is why; else `status`.

@@ -29,7 +29,8 @@ void Session::OnMeasured(uint64_t examples) {
 }
 
 absl::Status Session::EndEvaluation(const TestMeasures& measures, uint64_t examples,
-                                    const std::string& directory) {
+                                    const std::string& directory,
+                                    std::vector<StoredTensor> beside) {
   const std::optional<OpenEvaluation> evaluation = std::exchange(evaluation_, std::nullopt);
   if (!evaluation.has_value()) return absl::AlreadyExistsError("no evaluation was begun");
   const auto kept = std::exchange(measured_weights_, nullptr);
@@ -38,7 +39,8 @@ absl::Status Session::EndEvaluation(const TestMeasures& measures, uint64_t examp
                               .reading = evaluation->reading,
                               .measures = measures,
                               .test_examples = examples,
-                              .duration = SteadyNow() - evaluation->begin};
+                              .duration = SteadyNow() - evaluation->begin,
+                              .beside = std::move(beside)};
   if (!AreFinite(weights)) measured.measures.loss = std::numeric_limits<double>::quiet_NaN();
   const ModelKeeper keeper(directory, settings_, layout_);
   const EvaluationReporter reporter(joined_.identity, epoch_examples_, keeper, coordinator_);

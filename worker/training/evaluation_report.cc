@@ -58,7 +58,7 @@ absl::Status EvaluationReporter::Report(const MeasuredWeights& measured,
     if (order.saves) {
       Keep({order.epoch, order.is_final, measured.reading.versions, measured.measures,
             measured.test_examples, sha256},
-           weights, result);
+           weights, measured.beside, result);
     }
   }
   const absl::Status reported = coordinator_.Report(request);
@@ -68,6 +68,7 @@ absl::Status EvaluationReporter::Report(const MeasuredWeights& measured,
 }
 
 void EvaluationReporter::Keep(const ModelFacts& facts, std::span<const float> weights,
+                              const std::vector<StoredTensor>& beside,
                               v1::EvaluationStatus& result) const {
   if (!keeper_.keeps()) {
     if (facts.is_final) {
@@ -77,7 +78,7 @@ void EvaluationReporter::Keep(const ModelFacts& facts, std::span<const float> we
     }
     return;
   }
-  const absl::StatusOr<std::string> path = keeper_.Keep(facts, weights);
+  const absl::StatusOr<std::string> path = keeper_.Keep(facts, weights, beside);
   if (path.ok()) {
     LogInfo("weights saved", {{"path", *path}, {"epoch", facts.epoch}});
     result.set_model_file(WireText(*path, PATH_MAX));

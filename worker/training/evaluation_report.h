@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -27,6 +28,9 @@ struct MeasuredWeights {
 
   /// How long it took to read and to measure the weights.
   absl::Duration duration;
+
+  /// What belongs to the model beside its weights, and is saved with them.
+  std::vector<StoredTensor> beside = {};
 };
 
 /// Returns whether all weights are finite: a maximum or an inactive unit can hide others from the
@@ -56,7 +60,7 @@ class EvaluationReporter {
   /// Saves the weights if the run keeps any, and records the outcome in `result`. Logs a warning if
   /// final weights are not kept.
   void Keep(const ModelFacts& facts, std::span<const float> weights,
-            v1::EvaluationStatus& result) const;
+            const std::vector<StoredTensor>& beside, v1::EvaluationStatus& result) const;
 
   const Identity identity_;
   const uint64_t examples_per_epoch_;

@@ -61,7 +61,8 @@ ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts) {
 }
 
 absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
-                                              std::span<const float> weights) const {
+                                              std::span<const float> weights,
+                                              const std::vector<StoredTensor>& beside) const {
   PS_CHECK(keeps());
   std::error_code error;
   fs::create_directories(directory_, error);
@@ -73,7 +74,7 @@ absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
   const fs::path path = fs::absolute(directory_, error) / FileName(facts);
   if (error) return absl::DataLossError(fmt::format("{}: {}", directory_, error.message()));
   const absl::Status written =
-      WriteModelFile(path, layout_, DescribeModel(settings_, facts), weights);
+      WriteModelFile(path, layout_, DescribeModel(settings_, facts), weights, beside);
   if (!written.ok()) return written;
   return path.lexically_normal().string();
 }

@@ -52,10 +52,11 @@ class ModelKeeper {
 
   bool keeps() const { return !directory_.empty(); }
 
-  /// Saves `weights`, creates the directory if it is missing, and returns the file's absolute path.
-  /// On failure DATA_LOSS names the path and the reason, and no model file has changed. REQUIRES:
-  /// keeps().
-  absl::StatusOr<std::string> Keep(const ModelFacts& facts, std::span<const float> weights) const;
+  /// Saves `weights` and what belongs to the model beside them, creates the directory if it is
+  /// missing, and returns the file's absolute path. On failure DATA_LOSS names the path and the
+  /// reason, and no model file has changed. REQUIRES: keeps().
+  absl::StatusOr<std::string> Keep(const ModelFacts& facts, std::span<const float> weights,
+                                   const std::vector<StoredTensor>& beside = {}) const;
 
  private:
   const std::string directory_;

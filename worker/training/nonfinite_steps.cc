@@ -11,7 +11,8 @@
 namespace slipstream {
 
 std::optional<std::string> NonfinitePart(std::optional<float> loss, std::span<const float> gradient,
-                                         Encoding push_codec, size_t begin, std::string_view of) {
+                                         Encoding push_codec, size_t begin, std::string_view of,
+                                         const TensorLayout* layout) {
   if (loss.has_value() && !std::isfinite(*loss)) return fmt::format("a loss of {}", *loss);
   const float limit = std::min(RowOf(push_codec).overflow_min, kGradientLimit);
   if (AllBelow({std::as_bytes(gradient)}, limit)) return std::nullopt;
@@ -23,8 +24,14 @@ std::optional<std::string> NonfinitePart(std::optional<float> loss, std::span<co
       : is_too_much_to_encode
           ? fmt::format(" (too much for wire.push_codec {})", RowOf(push_codec).name)
           : " (servers take magnitudes below 2^50)";
-  return fmt::format("{} with {}{} at parameter {}{}", of, *wrong, beyond,
-                     begin + static_cast<size_t>(wrong - gradient.begin()),
+  const size_t place = begin + static_cast<size_t>(wrong - gradient.begin());
+  std::string where = fmt::format("at parameter {}", place);
+  if (layout != nullptr) {
+    const auto after = std::ranges::upper_bound(layout->tensors(), place, {}, &Tensor::offset);
+    const Tensor& tensor = *std::prev(after);
+    where = fmt::format("in tensor \"{}\", value {}", tensor.name, place - tensor.offset);
+  }
+  return fmt::format("{} with {}{} {}{}", of, *wrong, beyond, where,
                      loss.has_value() ? fmt::format(", and a loss of {}", *loss) : "");
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/encoding.h"
+#include "common/layout/tensor_layout.h"
 
 namespace slipstream {
 
@@ -17,10 +18,12 @@ namespace slipstream {
 /// parameter 17". Values that are too large for the codec of pushes or for the servers count as
 /// non-finite. Returns nothing for a healthy step, whose gradient may be pushed. `loss`: absent if
 /// the caller has none. `begin`: where in the model the gradient begins, if it is a part. `of`:
-/// what the values are, if they are no gradient.
+/// what the values are, if they are no gradient. `layout`: the model's, if its tensors have names
+/// that people know.
 std::optional<std::string> NonfinitePart(std::optional<float> loss, std::span<const float> gradient,
                                          Encoding push_codec = Encoding::kFp32, size_t begin = 0,
-                                         std::string_view of = "a gradient");
+                                         std::string_view of = "a gradient",
+                                         const TensorLayout* layout = nullptr);
 
 /// Counts a worker's steps with non-finite values, and fails when there are too many.
 ///

@@ -96,6 +96,20 @@ TEST_F(ModelFileTest, IsByteForByteWhatTheFormatSays) {
                            std::string(reinterpret_cast<const char*>(weights_.data()), 32));
 }
 
+TEST_F(ModelFileTest, LaysWhatIsBesideTheWeightsAtMultiplesOfItsValues) {
+  const StoredTensor mask = {"mask", "BOOL", {3}, std::string("\1\0\1", 3)};
+  const StoredTensor steps = {"steps", "I64", {}, std::string("\5\0\0\0\0\0\0\0", 8)};
+  ASSERT_TRUE(WriteModelFile(path_, layout_, {}, weights_, {mask, steps}).ok());
+
+  const std::string content = Content();
+  EXPECT_THAT(content, HasSubstr(R"("steps":{"dtype":"I64","shape":[],"data_offsets":[0,8]})"));
+  EXPECT_THAT(content,
+              HasSubstr(R"("0.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[8,32]})"));
+  EXPECT_THAT(content, HasSubstr(R"("mask":{"dtype":"BOOL","shape":[3],"data_offsets":[40,43]})"));
+  EXPECT_EQ(content.substr(content.size() - 43, 8), steps.bytes);
+  EXPECT_EQ(content.substr(content.size() - 3), mask.bytes);
+}
+
 TEST_F(ModelFileTest, FindsTensorsByNameWhateverTheirOrder) {
   Save();
   TensorLayout other;

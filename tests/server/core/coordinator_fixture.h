@@ -18,7 +18,7 @@ using PreparationState = Coordinator::Preparation::State;
 using WorkState = Coordinator::Work::State;
 
 inline constexpr uint64_t kRun = 5;
-inline constexpr Initialization::Data kData{100, 42};
+inline const Initialization::Data kData{100, 42, {}};
 inline const std::string kHash(64, 'a');
 
 inline RunSpec Spec(ConsistencySpec::Policy policy = ConsistencySpec::Policy::kSoftsync) {

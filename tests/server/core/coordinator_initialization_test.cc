@@ -9,7 +9,7 @@ namespace {
 
 using Data = Initialization::Data;
 
-constexpr Data kData{1000, 42};
+const Data kData{1000, 42, {}};
 
 Identity Client(uint32_t worker, uint64_t incarnation = 1) {
   return {7, WorkerId{worker}, Incarnation{incarnation}};
@@ -30,12 +30,27 @@ TEST(InitializationTest, TheSettingsMayFixTheExamplesOfAnEpoch) {
   Initialization initialization(2, {}, 640);
   const uint64_t others = 641;
 
-  EXPECT_EQ(initialization.Propose(Client(0), Layout(500), {others, 0}).message(),
+  EXPECT_EQ(initialization.Propose(Client(0), Layout(500), {others, 0, {}}).message(),
             "the training set has 641 examples, the run's has 640");
-  ASSERT_TRUE(initialization.Propose(Client(1), Layout(500), {0, 0}).ok());
-  ASSERT_TRUE(initialization.Propose(Client(2), Layout(500), {640, 7}).ok());
-  EXPECT_FALSE(initialization.Propose(Client(3), Layout(500), {others, 0}).ok());
+  ASSERT_TRUE(initialization.Propose(Client(1), Layout(500), {0, 0, {}}).ok());
+  ASSERT_TRUE(initialization.Propose(Client(2), Layout(500), {640, 7, {}}).ok());
+  EXPECT_FALSE(initialization.Propose(Client(3), Layout(500), {others, 0, {}}).ok());
   EXPECT_EQ(initialization.model()->data.examples, 640u);
+}
+
+TEST(InitializationTest, FrozenTensorsAreTheSameForAllWorkers) {
+  Initialization initialization(2);
+  ASSERT_TRUE(initialization.Propose(Client(0), Layout(), {1000, 42, {{"body", 7}}}).ok());
+
+  EXPECT_TRUE(initialization.Propose(Client(1), Layout(), {1000, 42, {{"body", 7}}}).ok());
+  EXPECT_EQ(
+      Refusal(initialization, Layout(), {1000, 42, {{"body", 8}}}),
+      "\"body\", which needs no gradients, has other values than the worker's that came first: "
+      "load the same ones in each");
+  EXPECT_EQ(Refusal(initialization, Layout(), kData),
+            "\"body\" needs no gradients in the run's model, and this one lacks it");
+  EXPECT_EQ(Refusal(initialization, Layout(), {1000, 42, {{"body", 7}, {"head", 7}}}),
+            "\"head\" needs no gradients, and the run's model lacks it");
 }
 
 TEST(InitializationTest, GrantsOneClientAtATimeInOrderOfAsking) {

@@ -12,7 +12,7 @@ try:
 except ImportError:
     numpy = None  # type: ignore[assignment]
 
-__all__ = ["as_loaded", "copy", "memoryview_of", "numpy", "size_of", "views_of"]
+__all__ = ["as_loaded", "copy", "memoryview_of", "numpy", "plain_tensor", "size_of", "views_of"]
 
 
 def views_of(memory: _core.Arena, tensors: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
@@ -41,9 +41,22 @@ def as_loaded(views: dict[str, Any]) -> dict[str, Any]:
             for name, view in views.items()}
 
 
-def memoryview_of(values: Any) -> memoryview:
-    """Returns a view of an array's values."""
-    return memoryview(values.detach().numpy() if hasattr(values, "detach") else values)
+def plain_tensor(values: Any) -> Any:
+    """Returns a tensor without its history, whose values lie one by one where they seem to: PyTorch
+    may leave a sign, or zeros, out of the memory."""
+    values = values.detach()
+    if str(values.layout) != "torch.strided":
+        values = values.to_dense()
+    return values.resolve_conj().resolve_neg()
+
+
+def memoryview_of(values: Any, name: str) -> memoryview:
+    """Returns a view of an array's values. Raises Refused if it has none."""
+    try:
+        return memoryview(plain_tensor(values).numpy() if hasattr(values, "detach") else values)
+    except (TypeError, BufferError, RuntimeError) as error:
+        raise Refused(f"{name} is {type(values).__name__}, not an array of numbers in this process's "
+                      f"memory ({error})") from None
 
 
 def size_of(shape: Sequence[int]) -> int:
@@ -55,11 +68,8 @@ def size_of(shape: Sequence[int]) -> int:
 
 def copy(source: Any, target: Any, name: str) -> None:
     """Copies float32 values between arrays, or objects with the buffer protocol."""
-    if hasattr(source, "detach"):
-        source = source.detach().cpu().numpy()
-    if hasattr(target, "detach"):
-        target = target.detach().numpy()
-    view, into = memoryview(source), memoryview(target)
+    view = memoryview_of(source.cpu() if hasattr(source, "detach") else source, name)
+    into = memoryview_of(target, name)
     if view.format not in ("f", "<f", "=f") or view.nbytes != into.nbytes:
         raise Refused(f"{name}: {into.nbytes // 4} values of float32 are expected, not "
                       f"{view.nbytes // max(1, view.itemsize)} of format {view.format}")

@@ -62,6 +62,10 @@ def connect(address: Optional[str] = None, *, worker: Optional[int] = None,
     """
     if worker is None and os.environ.get("SLIPSTREAM_WORKER"):
         worker = int(os.environ["SLIPSTREAM_WORKER"])
+        if os.environ.get("RANK", "0") != "0":
+            raise Refused(f"this process is rank {os.environ['RANK']} of worker {worker} (RANK, as torchrun sets "
+                          "it), and rank 0 takes part for all: connect there alone, or give each rank an "
+                          "id by connect(worker=…), or leave torchrun out, as psctl run starts each worker")
     if worker is not None and (not isinstance(worker, int) or not 0 <= worker < 4096):
         raise Refused(f"worker={worker!r}: an id is a whole number in [0, 4095]")
     joining = _core.Worker()

@@ -22,8 +22,8 @@ class NotReady(Error):
 
 
 class RunFinished(Error):
-    """The run is over, or has no work left. Leaving the `with` block of the run is the answer; it
-    ends quietly."""
+    """The run is over, or has no work left, and the model has the final weights. End the loop by
+    `run.finished`, or catch this around it."""
 
 
 class RunFailed(Error):

@@ -11,7 +11,7 @@ from torch.nn.utils.clip_grad import clip_grad_norm_
 from ._errors import Refused, RunFinished
 from ._results import PushResult
 from ._run import Run
-from ._torch import Memory, adopt, check_fits
+from ._torch import check_fits, shared_module
 
 
 class _CountedSteps:
@@ -28,8 +28,7 @@ class _CountedSteps:
     def __init__(self, run: Run, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         check_fits(run, self._name)
         self._run = run
-        self._memory = Memory(run, model)
-        adopt(model, run)
+        self._memory = shared_module(run, model)
         self._optimizer = optimizer
         self._fresh = copy.deepcopy(optimizer.state_dict())
         self._has_work = False
@@ -75,6 +74,7 @@ class _CountedSteps:
         assert self._step is not None
         if not self._has_work:
             raise RunFinished("no work is left in this run")
+        self._memory.check()
         is_last = self._taken + 1 >= self._run.mini_batches_at_hand()
         is_wanted: list[bool] = []
 

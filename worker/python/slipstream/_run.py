@@ -4,15 +4,18 @@ from __future__ import annotations
 import array
 import os
 import types
-from typing import Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
-from . import _core
+from . import _core, _models
 from ._arrays import as_loaded, copy, numpy, views_of
 from ._errors import NotReady, Refused, RunFinished
 from ._evaluation import EvaluationFunction, measures_by
 from ._pending import Pending, pass_on_log_lines, wait
 from ._results import Pulled, PushResult, result_of
 from ._settings import Settings
+
+if TYPE_CHECKING:
+    from ._torch import SharedModule
 
 T = TypeVar("T")
 
@@ -41,6 +44,11 @@ class Run:
         self._published = 0
         self._evaluation: Optional[EvaluationFunction] = None
         self._has_center = False  # It was fetched for the work at hand.
+        self._module: Optional["SharedModule"] = None  # What was synchronized, if it is a module.
+        self._has_begun_step = False  # Since the mini-batch was given out.
+        self._is_evaluating = False
+        self._has_left = False
+        self._process = os.getpid()
 
     # What the run is.
 
@@ -74,20 +82,20 @@ class Run:
         examples: the number of examples in the training set, the same for all workers; needed where
                   the servers hand out work and run.yaml has no data.examples.
 
-        A module's parameters then lie in this worker's memory for the run, so that nothing is copied.
-        Parameters on a GPU are copied, and under easgd and eamsgd all are. Arrays are filled with the
-        run's weights once, and `weights` has the later ones. Buffers, such as BatchNorm's means, are
+        A module's parameters then lie in this worker's memory for the run, so that weights arrive
+        where forward reads them. Parameters on a GPU are copied, and under easgd and eamsgd all are.
+        Arrays are filled with the run's weights once, and `weights` has the later ones. Parameters
+        that need no gradients must be equal for all workers. Buffers, such as BatchNorm's means, are
         not shared: each worker has its own.
         Raises Refused, naming the first difference, if other workers have another model.
         """
         if not self.settings.own_work and examples < 0:
             raise Refused(f"examples={examples}: a training set has at least one")
-        from . import _models
         tensors = _models.tensors_of(model)
         first = _models.flat_copy(tensors)
         shapes = [(name, list(shape)) for name, shape, _ in tensors]
-        wait(self._worker.synchronize(shapes, 0 if self.settings.own_work else examples,
-                                            first))
+        wait(self._worker.synchronize(shapes, 0 if self.settings.own_work else examples, first,
+                                      _models.frozen_digests(model)))
         self._tensors = [(name, tuple(shape)) for name, shape, _ in tensors]
         _models.adopt(model, self)
 
@@ -144,11 +152,19 @@ class Run:
             self._work = None
         return self._has_center
 
+    def _await_weights(self) -> None:
+        """Waits for weights to compute from, or at the end of the run for the final ones."""
+        if self._work is None and not (self._is_finished or self._is_evaluating or self._has_left):
+            if not self.fetch():
+                self.finish()
+
     def on_weights(self, listener: Callable[[], None]) -> None:
         """Has `listener` called whenever `weights` has new ones."""
         self._listeners.append(listener)
 
     def _tell_of_weights(self) -> None:
+        if self._module is not None:
+            self._module.take(self._is_finished)
         for listener in self._listeners:
             listener()
 
@@ -216,6 +232,14 @@ class Run:
         self._is_pushed = True
         self._work = None
 
+    def skip(self) -> None:
+        """Leaves out the work of the last `fetch`: nothing is pushed for it, and nobody waits for it.
+        Too many in a row (training.nonfinite_max) raise an Error."""
+        if self._work is None:
+            raise NotReady("there is no work at hand to leave out")
+        self._work = None
+        wait(self._worker.skip())
+
     def _examples_at_hand(self) -> int:
         return self._examples or self.mini_batches_at_hand() * self.settings.batch_size
 
@@ -253,7 +277,8 @@ class Run:
         training set, until the run is over. In every epoch each example is handed out once.
 
         Between two of them, the loop has to push; the steps of `Optimizer`, `LocalSteps`, `Downpour`
-        and `EASGD` do. At the end the final weights are fetched.
+        and `EASGD` do. A mini-batch after whose `zero_grad` no step was taken, as GradScaler leaves
+        out the first ones, is skipped (see `skip`). At the end the final weights are fetched.
         """
         if self.settings.own_work:
             raise Refused("training.work is own: this run's workers choose their examples; iterate "
@@ -261,14 +286,19 @@ class Run:
         while self.fetch():
             assert self._work is not None
             work = self._work
+            self._examples = 0
             for first, count in work:
                 for batch in range(first, first + count):
                     positions = self._positions(batch)
                     self._examples += len(positions)
+                    self._has_begun_step = False
                     yield positions
-            if self._work is work:
-                raise NotReady("the last mini-batch was not pushed: call the optimizer's step, or "
-                               "run.push, before the next one")
+            if self._work is work and self._has_begun_step:
+                self.skip()
+            elif self._work is work:
+                raise NotReady("the last mini-batch was not pushed: call the optimizer's step, run.push or "
+                               "run.skip before the next one. What loads examples ahead, as a DataLoader "
+                               "with num_workers does, asks for it too early")
         self.finish()
 
     def _positions(self, batch: int) -> Sequence[int]:
@@ -280,12 +310,18 @@ class Run:
 
     def steps(self, batches: Iterable[T]) -> Iterator[T]:
         """Yields from your own iterable, such as a DataLoader, as long as the run wants work from
-        this worker. If the run ends first, the final weights are fetched, and `finished` is true."""
+        this worker. If the run ends first, the final weights are fetched, and `finished` is true.
+        Raises Refused if there is no batch at all, as at the second pass of an iterator."""
+        is_empty = True
         for batch in batches:
-            if not self.fetch():
-                self.finish()
+            self._await_weights()
+            if self._is_finished:
                 return
+            is_empty = False
             yield batch
+        if is_empty and not self._is_finished:
+            raise Refused(f"{type(batches).__name__} gave no batch: it is empty (drop_last, and fewer examples "
+                          "than a batch?), or an iterator that was used up: pass what can be iterated again")
 
     def pull(self, into: Optional[Mapping[str, Any]] = None) -> "Pulled":
         """Reads the newest weights, once the last push is answered. `weights` stay as they are.
@@ -305,8 +341,19 @@ class Run:
 
     def save(self, path: Union[str, "os.PathLike[str]"]) -> None:
         """Reads the newest weights, once the last push is answered, and writes them to a safetensors
-        file, whole or not at all."""
-        wait(self._worker.save(os.fspath(path)))
+        file, whole or not at all. With a module, its other parameters and its buffers, as this worker
+        has them, are in the file, too."""
+        versions, memory = wait(self._worker.read())
+        del versions
+        weights = as_loaded(self._views(memory))
+        wait(self._worker.save(os.fspath(path), memory, self._beside(self._state_with(weights), weights)))
+
+    def _state_with(self, weights: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the whole state of the model with these weights of the run's tensors."""
+        return weights if self._module is None else _models.state_with(self._module.module, weights)
+
+    def _beside(self, state: Mapping[str, Any], weights: Mapping[str, Any]) -> list[_models.StoredTensor]:
+        return [] if self._module is None else _models.beside(state, weights)
 
     def publish(self, weights: Any, version: int) -> Pending[PushResult]:
         """Publishes whole weights, which a program has trained by itself: they are the run's next
@@ -320,7 +367,6 @@ class Run:
         Returns once the values are copied. The result is there when all servers have the version; the
         next call waits for it, too. Raises RunFinished once training was ended.
         """
-        from . import _models
         if not self.settings.publishes:
             raise Refused(f"worker.algorithm is {self.settings.algorithm}: whole weights are for runs "
                           "with publish")
@@ -331,7 +377,7 @@ class Run:
         if not self._tensors:
             named = [(name, _models.shape_of(values), values) for name, values in tensors.items()]
             shapes = [(name, list(shape)) for name, shape, _ in named]
-            wait(self._worker.synchronize(shapes, 0, _models.flat_copy(named)))
+            wait(self._worker.synchronize(shapes, 0, _models.flat_copy(named), []))
             self._tensors = [(name, tuple(shape)) for name, shape, _ in named]
         if not self.fetch():
             raise RunFinished("training was ended, so that nothing more can be published")
@@ -348,7 +394,9 @@ class Run:
 
         The function is called inside fetch, finish and whatever calls these, on the same thread; this
         worker's training waits. It gets the weights as a mapping of names to arrays, which stay as
-        they are: PyTorch's tensors if the program has imported it, else as in `pull`. It returns the
+        they are: PyTorch's tensors if the program has imported it, else as in `pull`. If a module was
+        synchronized, the mapping has its frozen parameters and this worker's buffers, too, so that
+        load_state_dict takes it. It returns the
         loss, or a mapping with "loss" and, if they are known, "accuracy" (a share from 0 to 1) and
         "examples" (their number). If it raises, the worker leaves the run with that failure. A model
         that trains must not be given these weights: its parameters are the run's.
@@ -356,7 +404,7 @@ class Run:
         Another worker is asked, or the run fails, if the final weights take longer than
         cluster.start_timeout without a call of `measured`.
 
-        Weights are saved to model.save_dir, or else, under psctl run, to the run directory.
+        The mapping is saved to model.save_dir, or else, under psctl run, to the run directory.
         """
         self._evaluation = function
 
@@ -377,11 +425,15 @@ class Run:
         directory = self.settings.save_dir or os.environ.get("SLIPSTREAM_RUN_DIR", "")
         try:
             weights = as_loaded(self._views(wait(self._worker.begin_evaluation())))
-            measures = measures_by(self._evaluation, weights)
-            wait(self._worker.end_evaluation(*measures, directory))
+            state = self._state_with(weights)
+            self._is_evaluating = True
+            measures = measures_by(self._evaluation, state)
+            wait(self._worker.end_evaluation(*measures, directory, self._beside(state, weights)))
         except Exception as error:
             self._go(f"evaluation: {type(error).__name__}: {error}")
             raise
+        finally:
+            self._is_evaluating = False
 
     # The end.
 
@@ -415,6 +467,7 @@ class Run:
             self._go(failure)
 
     def _go(self, failure: str) -> None:
+        self._has_left = True
         self._worker.leave(failure)
         self._work = None
         pass_on_log_lines()
@@ -423,11 +476,15 @@ class Run:
         return self
 
     def __exit__(self, kind: Optional[type[BaseException]], error: Optional[BaseException],
-                 _: Optional[types.TracebackType]) -> bool:
+                 _: Optional[types.TracebackType]) -> None:
         is_end = isinstance(error, RunFinished)
         is_exit = isinstance(error, SystemExit) and error.code in (None, 0)
         if error is None or is_end or is_exit:
             self.leave()
         else:
             self._go(f"{type(error).__name__}: {error}")
-        return is_end
+
+    def __del__(self) -> None:
+        # As when a notebook's cell runs again: others would wait for this worker as long as it lives.
+        if not self._has_left and os.getpid() == self._process:
+            self._worker.leave("" if self._is_finished else "the program dropped its run without leaving it")

@@ -1,18 +1,25 @@
 """Training a PyTorch module in a run."""
 from __future__ import annotations
 
-from typing import Any, Callable, Mapping, Optional
+import logging
+import weakref
+from typing import Any, Callable, Iterable, Mapping, Optional
 
 import torch
 
-from ._errors import NotReady, Refused
-from ._models import trained
+from ._errors import NotReady, Refused, RunFinished
+from ._models import original, parameters_by_name, trained
 from ._results import PushResult
 from ._run import Run
 
+_logger = logging.getLogger("slipstream")
 
 # Fewer values than these are not worth a message of their own.
 _EARLY_VALUES_MIN = 1 << 18
+
+# What `torch.optim.Optimizer` has in its groups, and here the run's settings say.
+_RATE_REMEDY = ("the servers apply the rule, with optimizer.learning_rate, optimizer.schedule and the other "
+                "settings of run.yaml")
 
 
 def _views(memory: Mapping[str, Any],
@@ -25,25 +32,138 @@ def _views(memory: Mapping[str, Any],
             for name, parameter in parameters.items()}
 
 
-def adopt(module: torch.nn.Module, run: Run) -> None:
-    """Gives a module the run's weights, now and whenever there are new ones. Parameters on the
-    processor come to lie in their memory. Where workers keep their weights, parameters stay where
-    they are, and get the run's weights now and at the end."""
-    parameters = trained(module)
-    weights = _views(run.weights, parameters)
-    keeps = run.settings.keeps_weights
-    for name, parameter in parameters.items():
-        if parameter.device.type == "cpu" and parameter.dtype == torch.float32 and not keeps:
-            parameter.data = weights[name]
+def _listed(names: Iterable[str]) -> str:
+    """Returns the first of the names, and how many more there are."""
+    every = sorted(names)
+    return ", ".join(every[:5]) + (f" and {len(every) - 5} more" if len(every) > 5 else "")
+
+
+class _Arrival:
+    """Has a module wait for the run's weights, before it computes or its state is read. A copy of the
+    module, and one that is loaded from a file, waits for none."""
+
+    def __init__(self, run: Optional[Run] = None) -> None:
+        self._run = (lambda: None) if run is None else weakref.ref(run)
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        run = self._run()
+        if run is not None:
+            run._await_weights()
+
+    def __deepcopy__(self, _: Any) -> "_Arrival":
+        return _Arrival()
+
+    def __reduce__(self) -> Any:
+        return _Arrival, ()
+
+
+class SharedModule:
+    """A module whose parameters take part in a run, beside the run's memory of weights and of values
+    to push.
+
+    Parameters on the processor lie in the memory of the weights, so that these arrive where forward
+    reads them. Others, those that a program has moved or converted since, and all of a worker that
+    keeps weights of its own, get copies.
+    """
+
+    def __init__(self, run: Run, module: torch.nn.Module) -> None:
+        self.module = original(module)
+        self.trained: dict[str, torch.nn.Parameter] = trained(self.module)
+        self.weights = _views(run.weights, self.trained)
+        self.values = _views(run.values, self.trained)
+        self._keeps = run.settings.keeps_weights
+        self._frozen = {name: parameter for name, parameter in parameters_by_name(self.module).items()
+                        if not parameter.requires_grad}
+        self._members = self._listed_members()
+        self._hooks: list[Any] = []
+        self._always_waits = False
+        self._has_begun = False
+        self._has_warned = False
+        # Tensors of their own: share_memory() and others move the memory of the module's.
+        for name, weights in _views(run.weights, self.trained).items():
+            parameter = self.trained[name]
+            if parameter.device.type == "cpu" and parameter.is_contiguous() and not self._keeps:
+                parameter.data = weights
+        self._copy()
+
+    def wait_before_use(self, run: Run, *, always: bool) -> None:
+        """Has the module wait for the run's weights before it computes: the first time, or always, and
+        then also before its state is read."""
+        self._remove_hooks()
+        self._always_waits = always
+        arrival = _Arrival(run)
+        self._hooks.append(self.module.register_forward_pre_hook(arrival))
+        if always:  # The tensors of a state are the module's own, so it is early enough.
+            self._hooks.append(self.module._register_state_dict_hook(arrival))
+
+    def _remove_hooks(self) -> None:
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks.clear()
+
+    def take(self, is_final: bool) -> None:
+        """Gives the module the weights that have come to the run's memory. A worker that keeps weights
+        of its own gets none but the final ones."""
+        if is_final or not self._always_waits:
+            self._remove_hooks()
+        if not is_final and self._keeps:
+            return
+        self._copy()
+        # So torch notices if backward comes to a graph whose weights are gone. The first weights are
+        # those that the module has.
+        if self._has_begun and hasattr(torch.autograd.graph, "increment_version"):
+            for parameter in self.trained.values():
+                torch.autograd.graph.increment_version(parameter)
+        self._has_begun = True
 
     @torch.no_grad()
-    def take() -> None:
-        for name, parameter in parameters.items():
-            if parameter.data_ptr() != weights[name].data_ptr():
-                parameter.data.copy_(weights[name])
+    def _copy(self) -> None:
+        for name, parameter in self.trained.items():
+            if parameter.data_ptr() != self.weights[name].data_ptr():
+                parameter.data.copy_(self.weights[name])
 
-    take()
-    run.on_weights(lambda: take() if run.finished or not keeps else None)
+    def _listed_members(self) -> list[int]:
+        return [id(member) for module in self.module.modules()
+                for members in (module._parameters, module._modules) for member in members.values()]
+
+    def check(self) -> None:
+        """Raises Refused, with their names, if parameters that want training are not in the run."""
+        if self._listed_members() != self._members:
+            found = trained(self.module)
+            strange = [name for name, parameter in found.items()
+                       if self.trained.get(name) is not parameter]
+            if strange:
+                raise Refused(f"{_listed(strange)}: added or replaced since synchronize, so not part of "
+                              "the run: change the module before run.synchronize")
+            gone = set(self.trained) - set(found)
+            gone -= {name for name in gone if name in parameters_by_name(self.module)}
+            if gone:
+                raise Refused(f"{_listed(gone)}: gone from the module since synchronize (by weight_norm or "
+                              "a parametrization, perhaps): change the module before run.synchronize")
+            self._members = self._listed_members()
+        thawed = [name for name, parameter in self._frozen.items() if parameter.requires_grad]
+        if thawed:
+            raise Refused(f"{_listed(thawed)}: needed no gradients at synchronize, and does now: call "
+                          "run.synchronize first, and freeze what is to be thawed later after it")
+
+
+    def warn_of_missing_gradients(self) -> None:
+        """Warns once of parameters without a gradient, as they are frozen or forward does not use them."""
+        missing = [] if self._has_warned else [name for name, parameter in self.trained.items()
+                                               if parameter.grad is None]
+        if missing:
+            self._has_warned = True
+            _logger.warning("no gradient for %s: 0 is pushed, and a rule with momentum or weight decay "
+                            "still changes what has none", _listed(missing))
+
+
+def shared_module(run: Run, module: torch.nn.Module) -> SharedModule:
+    """Returns what the run shares of the module. It is made if other arrays, or another module with
+    the same parameters, were synchronized."""
+    shared = run._module
+    if shared is None or shared.module is not original(module):
+        run._module = shared = SharedModule(run, module)
+    return shared
 
 
 def check_fits(run: Run, name: str) -> None:
@@ -63,30 +183,34 @@ def check_fits(run: Run, name: str) -> None:
                       "worker.algorithm")
 
 
-class Memory:
-    """A module's parameters by name, and the run's memory of their weights and gradients."""
-
-    def __init__(self, run: Run, module: torch.nn.Module) -> None:
-        self.trained: dict[str, torch.nn.Parameter] = trained(module)
-        self.weights = _views(run.weights, self.trained)
-        self.values = _views(run.values, self.trained)
+@torch.no_grad()
+def take_gradient(target: torch.Tensor, gradient: Optional[torch.Tensor], name: str) -> None:
+    """Copies a gradient to the memory of the values to push."""
+    if gradient is None:
+        target.zero_()
+    elif gradient.is_complex():
+        raise Refused(f"the gradient of {name} is complex; a run's tensors are float32")
+    else:
+        target.copy_(gradient.to_dense() if gradient.layout != torch.strided else gradient)
 
 
 class _EarlyGradients:
     """Lets gradients go while backward computes the others, which it does from the last parameter to
     the first, as a rule."""
 
-    def __init__(self, run: Run, memory: Memory) -> None:
-        self._run = run
-        self._names = list(memory.trained)
+    def __init__(self, run: Run, shared: SharedModule) -> None:
+        self._run = weakref.ref(run)  # torch keeps the hooks with the parameters.
+        self._names = list(shared.trained)
+        self._shared = shared
         self._begins = [0]
         for name in self._names:
-            self._begins.append(self._begins[-1] + memory.trained[name].numel())
-        self._ready: set[int] = set()
+            self._begins.append(self._begins[-1] + shared.trained[name].numel())
+        self._taken: dict[int, int] = {}  # The version of each gradient that was taken.
         self._released = self._begins[-1]
         self._next = len(self._names) - 1  # The last parameter that is not ready.
+        self._is_open = False
         # torch drops the nodes that accumulate gradients, and the hooks with them, if nobody has them.
-        self._kept = [self._watch(number, memory.trained[name])
+        self._kept = [self._watch(number, shared.trained[name])
                       for number, name in enumerate(self._names)]
 
     def _watch(self, number: int, parameter: torch.nn.Parameter) -> Any:
@@ -97,23 +221,67 @@ class _EarlyGradients:
         return node
 
     def begin(self) -> None:
-        """Begins a step: its gradients are zero, and backward comes."""
-        self._ready.clear()
+        """Begins a step: there are no gradients, and backward comes."""
+        self._taken.clear()
         self._released = self._begins[-1]
         self._next = len(self._names) - 1
-        self._run._begin_early()
+        self._is_open = True
+        run = self._run()
+        assert run is not None
+        run._begin_early()
+
+    def finish(self) -> None:
+        """Takes the gradients that backward did not compute. Raises NotReady if one was changed after
+        it had been taken."""
+        self._is_open = False
+        for number, name in enumerate(self._names):
+            gradient = self._shared.trained[name].grad
+            if number not in self._taken:
+                take_gradient(self._shared.values[name], gradient, name)
+            elif gradient is None or gradient._version != self._taken[number]:
+                raise NotReady(f"the gradient of {name} was changed after backward, by clipping perhaps, "
+                               "and with overlap=True it was sent before: set optimizer.clip_norm in "
+                               "run.yaml, or leave out overlap=True")
 
     def _on_ready(self, number: int) -> None:
-        if number in self._ready:
-            raise NotReady(f"the gradient of {self._names[number]} is being sent, and backward has "
-                           "added to it: with overlap=True a step has one backward pass")
-        self._ready.add(number)
-        while self._next in self._ready:
+        run = self._run()
+        if not self._is_open or run is None:
+            return
+        name = self._names[number]
+        if number in self._taken:
+            raise NotReady(f"the gradient of {name} is being sent, and backward has added to it: with "
+                           "overlap=True a step has one backward pass")
+        gradient = self._shared.trained[name].grad
+        assert gradient is not None
+        take_gradient(self._shared.values[name], gradient, name)
+        self._taken[number] = gradient._version
+        while self._next in self._taken:
             self._next -= 1
         begin = self._begins[self._next + 1]
         if self._released - begin >= _EARLY_VALUES_MIN:
-            self._run._release(begin)
+            run._release(begin)
             self._released = begin
+
+
+class _Group(dict[str, Any]):
+    """A group of parameters, which has no rate: it says so instead of ignoring one."""
+
+    def __missing__(self, key: str) -> Any:
+        raise Refused(f"param_groups has no {key!r}: {_RATE_REMEDY}")
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key != "params":
+            raise Refused(f"param_groups[…][{key!r}] would have no effect: {_RATE_REMEDY}")
+        super().__setitem__(key, value)
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *words: Any, **named: Any) -> None:
+        for key, value in dict(*words, **named).items():
+            self[key] = value
 
 
 class Optimizer(torch.optim.Optimizer):
@@ -121,39 +289,54 @@ class Optimizer(torch.optim.Optimizer):
 
         opt = slipstream.Optimizer(run, model)
         for positions in run.batches():
-            opt.zero_grad()                   # waits for the newest weights
+            opt.zero_grad()
             loss = criterion(model(x[positions]), y[positions])
             loss.backward()
-            opt.step(loss=loss.item())        # pushes the gradients
+            opt.step(loss=loss.item())        # pushes the gradients, and waits for new weights
 
     run.yaml says which rule the servers apply, and with what learning rate; `param_groups` have
-    none. The run's worker.algorithm has to be gradient. Between `step` and `zero_grad` the gradients
-    are being sent and must stay as they are.
+    none, and schedulers of torch.optim are refused. The run's worker.algorithm has to be gradient.
 
-    overlap: gradients are sent while backward computes the others, which shortens the step of a
-             large model. A step then has one backward pass, and what changes gradients between
-             `backward` and `step` has no effect. On processors alone.
+    After `step` the module has the newest weights. A parameter whose `grad` is None has no part in
+    the step, as in torch: its weights and the rule's state stay.
+
+    overlap: shortens the step of a large model. Gradients are sent while backward computes the
+             others, and `step` returns before the new weights are there; the next forward,
+             `zero_grad` or `state_dict` waits for them. Until then parameters must not be read in
+             any other way, as an average of weights (EMA) does. A step has one backward pass, and
+             gradients must not be changed between `backward` and `step`. On processors alone.
     """
 
-    def __init__(self, run: Run, model: torch.nn.Module, *, overlap: bool = False) -> None:
+    def __init__(self, run: Run, model: torch.nn.Module, *, overlap: bool = False,
+                 **settings: Any) -> None:
+        if settings:
+            raise Refused(f"slipstream.Optimizer takes no {sorted(settings)[0]}: {_RATE_REMEDY}")
         check_fits(run, "Optimizer")
         self._run = run
-        self._memory = Memory(run, model)
-        adopt(model, run)
-        super().__init__(list(self._memory.trained.values()), {})
-        for values in self._memory.values.values():
-            values.zero_()
-        self._is_zeroed = True
-        self._adopt_gradients()
-        parameters = self._memory.trained.values()
-        if overlap and any(parameter.device.type != "cpu" for parameter in parameters):
+        self._shared = shared_module(run, model)
+        super().__init__(list(self._shared.trained.values()), {})
+        self.param_groups = [_Group(group) for group in self.param_groups]
+        if overlap and any(parameter.device.type != "cpu" for parameter in self._shared.trained.values()):
             raise Refused("overlap=True: a parameter is on a GPU, whose gradients are copied in step")
-        self._early = _EarlyGradients(run, self._memory) if overlap else None
+        self._early = _EarlyGradients(run, self._shared) if overlap else None
+        self._shared.wait_before_use(run, always=overlap)
 
-    def _adopt_gradients(self) -> None:
-        for name, parameter in self._memory.trained.items():
-            if parameter.device.type == "cpu" and parameter.dtype == torch.float32:
-                parameter.grad = self._memory.values[name]
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Refused: the parameters of a run are those that were synchronized."""
+        if self.param_groups:
+            raise Refused("add_param_group: the parameters of a run are those that run.synchronize "
+                          f"was given, and {_RATE_REMEDY}")
+        super().add_param_group(param_group)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns a state without content: the servers have it, and save it by durability.level."""
+        return {"state": {}, "param_groups": []}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Takes what `state_dict` of this class returned, and refuses the state of another optimizer."""
+        if state_dict.get("state") or state_dict.get("param_groups"):
+            raise Refused("load_state_dict: the state of the rule is the servers', which go on from "
+                          "durability.directory, or begin with training.start_from")
 
     @property
     def last(self) -> PushResult:
@@ -161,43 +344,45 @@ class Optimizer(torch.optim.Optimizer):
         return self._run.last
 
     def zero_grad(self, set_to_none: bool = True) -> None:
-        """Waits for the answers to the last step and for the weights of the next, and sets the
-        gradients to zero. `set_to_none` makes no difference: gradients lie in the run's memory.
+        """Forgets the gradients. With overlap=True, waits for the weights of the next step.
 
-        If no work is left, the model gets the final weights, and a further `step` raises RunFinished.
+        If no work is left, the model has the final weights, and a further `step` raises RunFinished.
         """
-        del set_to_none
-        self._is_zeroed = True
-        if not self._run.fetch():
-            self._run.finish()
-        self._adopt_gradients()
-        for parameter in self._memory.trained.values():
-            if parameter.grad is not None:
-                parameter.grad.zero_()
+        self._run._await_weights()
+        self._run._has_begun_step = True
+        super().zero_grad(set_to_none)
         if self._early is not None and not self._run.finished:
             self._early.begin()
 
     @torch.no_grad()
     def step(self, closure: Optional[Callable[[], Any]] = None, *,
              examples: Optional[int] = None, loss: Optional[float] = None) -> Any:
-        """Pushes the gradients, which are means over the mini-batch, and returns at once.
+        """Pushes the gradients, which are means over the mini-batch, and waits for the answers and for
+        the newest weights, which the module has then. With overlap=True it returns at once.
 
-        examples: as in Run.push. loss: for status and logs.
+        closure:  as in torch; computes the gradients, and may return the loss.
+        examples: as in Run.push. loss: for status and logs; if it is not finite it is left out.
+        Raises RunFinished if the run was over before.
         """
         value = None
         if closure is not None:
             with torch.enable_grad():
                 value = closure()
-            loss = float(value) if loss is None else loss
-        for name, parameter in self._memory.trained.items():
-            target = self._memory.values[name]
-            if parameter.grad is None:
-                target.zero_()
-            elif parameter.grad.data_ptr() != target.data_ptr():
-                target.copy_(parameter.grad)
-            elif not self._is_zeroed:
-                raise NotReady("step comes without zero_grad since the last one, so that gradients of "
-                               "several mini-batches have added up")
-        self._run._begin_push(None, examples, loss)
-        self._is_zeroed = False
+            if loss is None and value is not None:
+                loss = float(value)
+        run = self._run
+        run._await_weights()  # Of the first step of a loop without zero_grad and forward.
+        if run.finished:
+            raise RunFinished("the run is over, and the module has the final weights: end the loop by "
+                              "run.finished, or catch slipstream.RunFinished around it")
+        self._shared.check()
+        if self._early is not None:
+            self._early.finish()
+        else:
+            for name, parameter in self._shared.trained.items():
+                take_gradient(self._shared.values[name], parameter.grad, name)
+        self._shared.warn_of_missing_gradients()
+        run._begin_push(None, examples, loss)
+        if self._early is None:
+            run._await_weights()
         return value

@@ -1,0 +1,264 @@
+"""PyTorch programs of every kind train in a run what they train without one."""
+import copy
+import io
+import json
+import os
+import pathlib
+import struct
+import types
+import unittest
+
+import cluster
+from torch_runs import (APART_MAX, RATE, TorchRuns, apart, examples, functional, loader, loss_of, net,
+                        slipstream, step, torch, train)
+
+FORMATS = {"F32": "float32", "F64": "float64", "I64": "int64", "BOOL": "bool"}
+
+
+def ahead(batches):
+    """Yields each batch once the next one is there, as frameworks do to know which is the last."""
+    batches = iter(batches)
+    held = next(batches)
+    for batch in batches:
+        yield held
+        held = batch
+    yield held
+
+
+def train_backwards(model, optimizer, batches):
+    """The order of torch's own tutorials, in which forward comes before zero_grad."""
+    for batch in batches:
+        loss = loss_of(model, batch)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def train_accumulated(model, optimizer, batches):
+    optimizer.zero_grad()
+    for number, batch in enumerate(batches):
+        (loss_of(model, batch) / 2).backward()
+        if number % 2:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def train_clipped(model, optimizer, batches):
+    for batch in batches:
+        optimizer.zero_grad(set_to_none=False)
+        loss_of(model, batch).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+
+
+def train_by_closure(model, optimizer, batches):
+    for batch in batches:
+        def computed(batch=batch):
+            optimizer.zero_grad()
+            loss_of(model, batch).backward()
+        optimizer.step(computed)
+
+
+def train_with_model_zero_grad(model, optimizer, batches):
+    for batch in batches:
+        model.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.step()
+
+
+def train_adversary(model, optimizer, batches):
+    """As a GAN's generator does, leaves gradients in the model after its step."""
+    for batch in batches:
+        step(model, optimizer, batch)
+        (5 * loss_of(model, batch)).backward()
+
+
+def train_and_evaluate(model, optimizer, batches):
+    for batch in batches:
+        step(model, optimizer, batch)
+        with torch.no_grad():
+            model(batch[0])
+
+
+def read_saved(path):
+    """Returns the tensors of a safetensors file."""
+    raw = pathlib.Path(path).read_bytes()
+    length, = struct.unpack("<Q", raw[:8])
+    tensors = {}
+    for name, entry in json.loads(raw[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        kind = getattr(torch, FORMATS[entry["dtype"]])
+        flat = torch.frombuffer(bytearray(raw[begin:end]), dtype=kind) if end > begin else torch.zeros(0)
+        tensors[name] = flat.reshape(entry["shape"])
+    return tensors
+
+
+class PythonTorchTest(TorchRuns):
+    def expect_as_torch(self, make, loop, settings=None, **options):
+        """Expects that a loop over the batches trains a model in a run as torch.optim.SGD does."""
+        model, plain = make(), make()
+        run, optimizer = self.joined(model, settings, **options)
+        batches = loader()
+        loop(model, optimizer, batches if loop is not train else run.steps(batches))
+        loop(plain, torch.optim.SGD(plain.parameters(), lr=RATE), batches)
+        model.state_dict()  # Has the last weights there.
+        difference = apart(model, plain)
+        print(f"{loop.__name__} {options}: differs from torch.optim by {difference:.1e}")
+        self.assertLess(difference, APART_MAX)
+        self.assertGreater(apart(model, make()), 0.001, "it has learned")
+        return run, optimizer, model
+
+    def test_loops_of_all_kinds_train_as_with_torch(self):
+        for loop in (train, train_backwards, train_accumulated, train_clipped, train_by_closure,
+                     train_with_model_zero_grad, train_adversary, train_and_evaluate):
+            with self.subTest(loop=loop.__name__):
+                self.expect_as_torch(net, loop)
+        for loop in (train, train_backwards, train_with_model_zero_grad, train_and_evaluate):
+            with self.subTest(loop=loop.__name__, overlap=True):
+                self.expect_as_torch(net, loop, overlap=True)
+
+    def test_frameworks_that_look_a_batch_ahead_train_as_with_torch(self):
+        for side, of_run in (("outer", lambda run: ahead(run.steps(loader()))),
+                             ("inner", lambda run: run.steps(ahead(loader())))):
+            with self.subTest(side=side):
+                model, plain = net(), net()
+                run, optimizer = self.joined(model)
+                train_backwards(model, optimizer, of_run(run))
+                train_backwards(plain, torch.optim.SGD(plain.parameters(), lr=RATE), loader())
+                self.assertLess(apart(model, plain), APART_MAX)
+
+    def test_after_a_step_the_module_has_one_version_whole(self):
+        for overlap in (False, True):
+            with self.subTest(overlap=overlap):
+                model = net()
+                run, optimizer = self.joined(model, overlap=overlap)
+                for batch in loader():
+                    step(model, optimizer, batch)
+                    state = {name: values.clone() for name, values in model.state_dict().items()}
+                    for name, values in run.pull().tensors.items():
+                        self.assertTrue(torch.equal(state[name], torch.tensor(values)), name)
+
+    def test_a_module_that_was_moved_or_converted_is_trained(self):
+        def images():
+            torch.manual_seed(2)
+            return torch.nn.Sequential(torch.nn.Unflatten(1, (5, 2, 2)), torch.nn.Conv2d(5, 8, 2),
+                                       torch.nn.Flatten(), torch.nn.Linear(8, 5))
+
+        changes = {"channels_last": lambda model: model.to(memory_format=torch.channels_last),
+                   "double": lambda model: model.double(),
+                   "bfloat16": lambda model: model.to(torch.bfloat16),
+                   "share_memory": lambda model: model.share_memory(),
+                   "another tensor": lambda model: [setattr(parameter, "data", parameter.data.clone())
+                                                    for parameter in model.parameters()]}
+        for name, change in changes.items():
+            with self.subTest(change=name):
+                model, plain = images(), images()
+                _, optimizer = self.joined(model)
+                change(model)
+                for inputs, labels in loader():
+                    step(model, optimizer, (inputs.to(model[1].weight.dtype), labels))
+                train(plain, torch.optim.SGD(plain.parameters(), lr=RATE), loader())
+                self.assertLess(apart(model, plain), 0.1 if name == "bfloat16" else APART_MAX)
+                self.assertGreater(apart(model, images()), 0.1, "it has learned")
+
+    def test_normalised_layers_and_a_frozen_part_train_as_with_torch(self):
+        def frozen_body():
+            torch.manual_seed(2)
+            model = torch.nn.Sequential(torch.nn.Linear(20, 30), torch.nn.BatchNorm1d(30),
+                                        torch.nn.Linear(30, 5))
+            model[0].requires_grad_(False)
+            return model
+
+        _, _, model = self.expect_as_torch(frozen_body, train)
+        self.assertEqual(int(model[1].num_batches_tracked), len(loader()))
+
+    def test_what_is_saved_is_the_whole_state(self):
+        def tied():
+            torch.manual_seed(2)
+            model = torch.nn.Sequential(
+                torch.nn.Linear(20, 20), torch.nn.BatchNorm1d(20), torch.nn.Linear(20, 20),
+                torch.nn.Linear(20, 20, bias=False), torch.nn.Linear(20, 5))
+            model[2].weight = model[0].weight
+            model[3].requires_grad_(False)
+            model.register_buffer("mask", torch.full((3,), -float("inf"), dtype=torch.float64))
+            model.register_buffer("none", torch.zeros(0))
+            return model
+
+        model = tied()
+        scratch = cluster.scratch()
+        self.addCleanup(scratch.cleanup)
+        settings = {"evaluation.by": "workers", "data.examples": 160, "training.work": "handed_out",
+                    "training.epochs": 2}
+        os.environ["SLIPSTREAM_RUN_DIR"] = scratch.name
+        self.addCleanup(os.environ.pop, "SLIPSTREAM_RUN_DIR")
+        run = slipstream.connect(self.servers(settings).coordinator)
+        self.addCleanup(run.leave, "the test is over")
+        run.synchronize(model)
+        optimizer = slipstream.Optimizer(run, model)
+        inputs, labels = examples()
+        measured = []
+
+        def evaluate(state):
+            fresh = tied()
+            fresh.load_state_dict(state)
+            with torch.no_grad():
+                measured.append(functional.cross_entropy(fresh.eval()(inputs), labels).item())
+            return measured[-1]
+
+        run.evaluate_by(evaluate)
+        for positions in run.batches():
+            step(model, optimizer, (inputs[positions], labels[positions]))
+        run.save(pathlib.Path(scratch.name) / "by_save.safetensors")
+        for name in ("model", "by_save"):
+            fresh = tied()
+            fresh.load_state_dict(read_saved(pathlib.Path(scratch.name) / f"{name}.safetensors"))
+            with torch.no_grad():
+                loss = functional.cross_entropy(fresh.eval()(inputs), labels).item()
+            self.assertEqual(loss, measured[-1], name)
+
+    def test_sparse_gradients_count(self):
+        def embedding():
+            torch.manual_seed(2)
+            return torch.nn.Embedding(50, 40, sparse=True)
+
+        model, plain = embedding(), embedding()
+        _, optimizer = self.joined(model)
+        for trained, rule in ((model, optimizer),
+                              (plain, torch.optim.SGD(plain.parameters(), lr=RATE))):
+            for _ in range(3):
+                rule.zero_grad()
+                trained(torch.tensor([1, 4, 4])).square().sum().backward()
+                rule.step()
+        self.assertLess(apart(model, plain), APART_MAX)
+
+    def test_an_optimizer_may_be_wrapped_as_frameworks_do(self):
+        model, plain = net(), net()
+        _, optimizer = self.joined(model)
+        wrapped = types.SimpleNamespace(**optimizer.__dict__)  # As Lightning's wrapper does.
+        self.assertIs(wrapped.param_groups, optimizer.param_groups)
+        scaler = torch.cuda.amp.GradScaler(enabled=False)
+        for batch in loader():
+            optimizer.zero_grad()
+            scaler.scale(loss_of(model, batch)).backward()
+            scaler.unscale_(optimizer)
+            scaler.step(optimizer)
+            scaler.update()
+        train(plain, torch.optim.SGD(plain.parameters(), lr=RATE), loader())
+        self.assertLess(apart(model, plain), APART_MAX)
+
+    def test_a_module_may_be_copied_and_written(self):
+        for overlap in (False, True):
+            model = net()
+            _, optimizer = self.joined(model, overlap=overlap)
+            other = copy.deepcopy(model)
+            torch.save(model, io.BytesIO())
+            step(model, optimizer, next(iter(loader())))
+            model.state_dict()
+            copy.deepcopy(other)(examples()[0])
+            self.assertGreater(apart(model, other), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
