@@ -36,7 +36,7 @@ class ModelFile {
  public:
   static absl::StatusOr<ModelFile> Open(const std::string& path);
 
-  /// Returns the layout of the tensors, in the order of the file.
+  /// Returns the layout of the tensors, in the order of their data.
   const TensorLayout& layout() const { return header_.layout; }
   const ModelMetadata& metadata() const { return header_.metadata; }
 

@@ -46,6 +46,16 @@ std::optional<std::vector<uint64_t>> WholeNumbers(const Json& value) {
   return numbers;
 }
 
+/// Returns the bytes that the values of a tensor take; nothing if 64 bits cannot hold the product.
+std::optional<uint64_t> BytesOf(const std::vector<uint64_t>& shape) {
+  uint64_t values = 1;
+  bool overflows = false;
+  for (const uint64_t size : shape) overflows |= __builtin_mul_overflow(values, size, &values);
+  uint64_t bytes = 0;
+  overflows |= __builtin_mul_overflow(values, kValueBytes, &bytes);
+  return overflows ? std::nullopt : std::optional(bytes);
+}
+
 /// Takes the header's entries one by one, as the parser finds them, so that a long header is never
 /// held as a tree. Keeps the first error.
 class HeaderReader {
@@ -63,23 +73,32 @@ class HeaderReader {
   absl::StatusOr<ModelHeader> Finish();
 
  private:
+  /// A tensor and the place of its data, in bytes of data.
+  struct Place {
+    std::string name;
+    std::vector<uint64_t> shape;
+    uint64_t begin = 0;
+    uint64_t end = 0;
+  };
+
   void OnName(std::string name);
   void OnKey(const std::string& key);
   void OnEntry(const Json& entry);
   void OnMetadata(const Json& entry);
   void OnTensor(const Json& entry);
-  bool CheckKeys(const Json& entry);
   void AddTensor(std::vector<uint64_t> shape, uint64_t begin, uint64_t end);
+  void AddToLayout(Place place, uint64_t previous_end);
 
-  void RefuseTensor(const std::string& reason) {
-    Refuse(fmt::format("tensor \"{}\": {}", name_.substr(0, 64), reason));
+  void RefuseTensor(const std::string& reason) { RefuseTensor(name_, reason); }
+  void RefuseTensor(const std::string& name, const std::string& reason) {
+    Refuse(fmt::format("tensor \"{}\": {}", name.substr(0, 64), reason));
   }
 
   const uint64_t data_bytes_;
   absl::Status status_;
   ModelHeader header_;
-  uint64_t end_ = 0;  // The end of the last tensor, in bytes of data.
-  bool has_metadata_ = false;
+  std::vector<Place> places_;  // In the order of the header.
+  std::set<std::string> names_;
 
   // The entry that is being read.
   std::string name_;
@@ -103,7 +122,7 @@ bool HeaderReader::OnEvent(int depth, Event event, Json& value) {
 void HeaderReader::OnName(std::string name) {
   name_ = std::move(name);
   keys_.clear();
-  if (header_.layout.Find(name_) != nullptr) RefuseTensor("is there twice");
+  if (!names_.insert(name_).second) RefuseTensor("is there twice");
 }
 
 void HeaderReader::OnKey(const std::string& key) {
@@ -121,7 +140,7 @@ void HeaderReader::OnEntry(const Json& entry) {
 }
 
 void HeaderReader::OnMetadata(const Json& entry) {
-  if (std::exchange(has_metadata_, true)) return Refuse("__metadata__ is there twice");
+  if (entry.is_null()) return;  // Some writers have this for none.
   if (!entry.is_object()) return Refuse("__metadata__ is no object but " + Short(entry));
   for (const auto& [key, value] : entry.items()) {
     if (!value.is_string()) {
@@ -131,23 +150,10 @@ void HeaderReader::OnMetadata(const Json& entry) {
   }
 }
 
-bool HeaderReader::CheckKeys(const Json& entry) {
-  for (const char* key : {"dtype", "shape", "data_offsets"}) {
-    if (entry.contains(key)) continue;
-    RefuseTensor(fmt::format("has no \"{}\"", key));
-    return false;
-  }
-  if (entry.size() == 3) return true;
-  for (const auto& [key, value] : entry.items()) {
-    if (key == "dtype" || key == "shape" || key == "data_offsets") continue;
-    RefuseTensor(fmt::format("\"{}\" means nothing here", key));
-    break;
-  }
-  return false;
-}
-
 void HeaderReader::OnTensor(const Json& entry) {
-  if (!CheckKeys(entry)) return;
+  for (const char* key : {"dtype", "shape", "data_offsets"}) {
+    if (!entry.contains(key)) return RefuseTensor(fmt::format("has no \"{}\"", key));
+  }
   if (entry["dtype"] != "F32") {
     return RefuseTensor(fmt::format("dtype is {}; only \"F32\" is read", Short(entry["dtype"])));
   }
@@ -165,32 +171,47 @@ void HeaderReader::OnTensor(const Json& entry) {
 }
 
 void HeaderReader::AddTensor(std::vector<uint64_t> shape, uint64_t begin, uint64_t end) {
-  if (begin != end_) {
+  if (places_.size() == TensorLayout::kTensorsMax) {
+    return RefuseTensor(fmt::format("is one more than {}", TensorLayout::kTensorsMax));
+  }
+  const std::optional<uint64_t> bytes = BytesOf(shape);
+  if (bytes != end - begin) {
+    return RefuseTensor(fmt::format("has {} bytes of data, and its shape [{}] takes {}",
+                                    end - begin, fmt::join(shape, ", "),
+                                    bytes ? std::to_string(*bytes) : "more than 64 bits count"));
+  }
+  places_.push_back({name_, std::move(shape), begin, end});
+}
+
+void HeaderReader::AddToLayout(Place place, uint64_t previous_end) {
+  if (place.begin != previous_end) {
     return RefuseTensor(
+        place.name,
         fmt::format("its data begin at byte {}, and those of the tensor before it end at {}; "
-                    "tensors must follow one another in the order of the header",
-                    begin, end_));
+                    "tensors must follow one another without gaps and overlaps",
+                    place.begin, previous_end));
   }
-  const std::string shape_text = fmt::format("[{}]", fmt::join(shape, ", "));
-  if (absl::Status added = header_.layout.Append(name_, std::move(shape)); !added.ok()) {
-    return Refuse(std::string(added.message()));
+  if (place.end > data_bytes_) {
+    return RefuseTensor(place.name, fmt::format("truncated: its data end at byte {}, and the file "
+                                                "has {} bytes of data",
+                                                place.end, data_bytes_));
   }
-  const uint64_t bytes = header_.layout.tensors().back().size() * kValueBytes;
-  if (end - begin != bytes) {
-    return RefuseTensor(fmt::format("has {} bytes of data, and its shape {} takes {}", end - begin,
-                                    shape_text, bytes));
-  }
-  if (end > data_bytes_) {
-    return RefuseTensor(fmt::format(
-        "truncated: its data end at byte {}, and the file has {} bytes of data", end, data_bytes_));
-  }
-  end_ = end;
+  if (place.begin == place.end) return;  // There is nothing that a layout could place.
+  const absl::Status added = header_.layout.Append(std::move(place.name), std::move(place.shape));
+  if (!added.ok()) Refuse(std::string(added.message()));
 }
 
 absl::StatusOr<ModelHeader> HeaderReader::Finish() {
-  if (status_.ok() && header_.layout.tensors().empty()) Refuse("the header names no tensor");
-  if (data_bytes_ > end_) {
-    Refuse(fmt::format("{} bytes follow the data of the last tensor", data_bytes_ - end_));
+  std::ranges::sort(places_, {},
+                    [](const Place& place) { return std::pair(place.begin, place.end); });
+  uint64_t end = 0;
+  for (Place& place : places_) {
+    if (!status_.ok()) break;
+    AddToLayout(std::move(place), end);
+    end = place.end;
+  }
+  if (data_bytes_ > end) {
+    Refuse(fmt::format("{} bytes follow the data of the last tensor", data_bytes_ - end));
   }
   if (!status_.ok()) return status_;
   return std::move(header_);
@@ -227,7 +248,14 @@ std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& m
 }
 
 absl::StatusOr<ModelHeader> ParseModelHeader(std::string_view json, uint64_t data_bytes) {
-  if (!json.starts_with('{')) return absl::DataLossError("the header does not begin with '{'");
+  const size_t begin = json.find_first_not_of(" \t\r\n");
+  if (begin == json.npos || json[begin] != '{') {
+    return absl::DataLossError("the header is no JSON object: it does not begin with '{'");
+  }
+  // The parser would take it for the end of the text.
+  if (json.find('\0') != json.npos) {
+    return absl::DataLossError("the header is not JSON: it has a zero byte");
+  }
   HeaderReader reader(data_bytes);
   try {
     const Json rest = Json::parse(json, [&reader](int depth, Event event, Json& value) {

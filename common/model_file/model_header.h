@@ -18,7 +18,7 @@ using ModelMetadata = std::map<std::string, std::string>;
 
 /// The header of a model file, which stands before its values.
 struct ModelHeader {
-  /// The tensors, in the order of the file.
+  /// The tensors, in the order of their data. Tensors without values are left out.
   TensorLayout layout;
   ModelMetadata metadata;
 };
@@ -45,10 +45,11 @@ std::string EncodeModelHeader(const TensorLayout& layout, const ModelMetadata& m
                               std::span<const StoredTensor> before = {},
                               std::span<const StoredTensor> after = {});
 
-/// Reads the header's JSON; `data_bytes` follow it in the file. DATA_LOSS names the tensor and the
-/// error: a type other than fp32, a shape that does not match its bytes, tensors that overlap,
-/// leave gaps or come in another order than their data, names or keys that are missing, unknown or
-/// repeated, data that end too early or too late, or a limit of TensorLayout passed.
+/// Reads the header's JSON; `data_bytes` follow it in the file. Its tensors may come in any order;
+/// keys of a tensor beside dtype, shape and data_offsets are ignored. DATA_LOSS names the tensor
+/// and the error: a type other than fp32, a shape that does not match its bytes, tensors that
+/// overlap or leave gaps, names or keys that are missing or repeated, data that end too early or
+/// too late, or a limit of TensorLayout passed.
 absl::StatusOr<ModelHeader> ParseModelHeader(std::string_view json, uint64_t data_bytes);
 
 }  // namespace slipstream
