@@ -137,8 +137,6 @@ training: {batch_size: 20, epochs: 20}
         good = numpy.arange(40, dtype="f4").reshape(20, 2)
         first = good[:10]
         wrong = {
-            "in Fortran order; save numpy.ascontiguousarray": numpy.asfortranarray(first),
-            "big-endian values (\">f4\"); save array.astype(\"<f4\")": first.astype(">f4"),
             "Python objects": first.astype(object),
             "values of type \"<f2\"": first.astype("f2"),
             "values of type \"<U3\"": first.astype("U3"),

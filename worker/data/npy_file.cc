@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,50 +23,62 @@ namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr uint64_t kValuesMax = uint64_t{1} << 48;
-constexpr size_t kDimensionsMax = 32;  // The limit of NumPy.
+constexpr size_t kDimensionsMax = 64;  // The limit of NumPy.
 
 using Element = NpyHeader::Element;
 
+/// A type's names in a header, without the order of its bytes: the one that NumPy writes, and the
+/// letter for it that other writers may have.
 struct ElementName {
-  std::string_view descr;
+  std::string_view name;
+  std::string_view letter;
   Element element;
   size_t bytes;
 };
 
-constexpr std::array<ElementName, 11> kElements = {{{"<f4", Element::kF4, 4},
-                                                    {"<f8", Element::kF8, 8},
-                                                    {"|i1", Element::kI1, 1},
-                                                    {"<i2", Element::kI2, 2},
-                                                    {"<i4", Element::kI4, 4},
-                                                    {"<i8", Element::kI8, 8},
-                                                    {"|u1", Element::kU1, 1},
-                                                    {"<u2", Element::kU2, 2},
-                                                    {"<u4", Element::kU4, 4},
-                                                    {"<u8", Element::kU8, 8},
-                                                    {"|b1", Element::kU1, 1}}};
+constexpr std::array<ElementName, 11> kElements = {{{"f4", "f", Element::kF4, 4},
+                                                    {"f8", "d", Element::kF8, 8},
+                                                    {"i1", "b", Element::kI1, 1},
+                                                    {"i2", "h", Element::kI2, 2},
+                                                    {"i4", "i", Element::kI4, 4},
+                                                    {"i8", "q", Element::kI8, 8},
+                                                    {"u1", "B", Element::kU1, 1},
+                                                    {"u2", "H", Element::kU2, 2},
+                                                    {"u4", "I", Element::kU4, 4},
+                                                    {"u8", "Q", Element::kU8, 8},
+                                                    {"b1", "?", Element::kB1, 1}}};
+
+const ElementName& NameOf(Element element) {
+  const auto found = std::ranges::find(kElements, element, &ElementName::element);
+  PS_CHECK(found != kElements.end());
+  return *found;
+}
 
 absl::StatusOr<Element> FindElement(const std::string& descr) {
-  for (const ElementName& name : kElements) {
-    if (name.descr == descr) return name.element;
+  std::string_view name = descr;
+  if (name.find_first_of("<>=|") == 0) name.remove_prefix(1);
+  for (const ElementName& known : kElements) {
+    if (name == known.name || name == known.letter) return known.element;
   }
-  if (descr == "|O") {
+  if (name == "O") {
     return absl::DataLossError(
         "holds Python objects, which are not read; save numbers, as array.astype(\"float32\")");
   }
-  if (descr.starts_with('>')) {
-    return absl::DataLossError(fmt::format(
-        "holds big-endian values (\"{}\"); save array.astype(\"<{}\")", descr, descr.substr(1)));
-  }
   return absl::DataLossError(fmt::format(
-      "holds values of type \"{}\"; expected whole or real numbers of up to 64 bits but float16; "
-      "save array.astype(\"float32\")",
+      "holds values of type \"{}\"; the types f4, f8, i1 to i8, u1 to u8 and b1 are read; save "
+      "array.astype(\"float32\")",
       descr));
 }
 
-/// Reads the few forms of Python literals that NumPy writes.
+/// Reads the few forms of Python literals that NumPy writes, under Python 2 too if `is_python2`.
 class Literal {
  public:
-  explicit Literal(std::string_view text) : rest_(text) {}
+  Literal(std::string_view text, bool is_python2) : rest_(text), is_python2_(is_python2) {
+    // A line that begins with space is an error in Python, unless it is the first.
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t"), rest_.size()));
+  }
+
+  bool Begins(char wanted) const { return rest_.starts_with(wanted); }
 
   bool Skip(char wanted) {
     SkipSpace();
@@ -102,12 +115,17 @@ class Literal {
     return text;
   }
 
+  /// Reads a whole number; one that 64 bits cannot hold as the largest that they can.
   std::optional<uint64_t> Count() {
     SkipSpace();
+    const char* const begin = rest_.data();
     uint64_t count = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), count);
-    if (error != std::errc()) return std::nullopt;
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
+    const auto [end, error] = std::from_chars(begin, begin + rest_.size(), count);
+    if (error == std::errc::invalid_argument) return std::nullopt;
+    if (error == std::errc::result_out_of_range) count = std::numeric_limits<uint64_t>::max();
+    if (*begin == '0' && count > 0) return std::nullopt;  // Octal, in Python 2.
+    rest_.remove_prefix(static_cast<size_t>(end - begin));
+    if (is_python2_) Skip('L');
     return count;
   }
 
@@ -115,24 +133,27 @@ class Literal {
   std::optional<std::vector<uint64_t>> Tuple() {
     if (!Skip('(')) return std::nullopt;
     std::vector<uint64_t> items;
+    bool has_comma = true;
     while (!Skip(')')) {
-      const std::optional<uint64_t> item = Count();
-      if (!item || items.size() == kDimensionsMax) return std::nullopt;
+      const std::optional<uint64_t> item = has_comma ? Count() : std::nullopt;
+      if (!item) return std::nullopt;
       items.push_back(*item);
-      if (!Skip(',') && !Sees(')')) return std::nullopt;
+      has_comma = Skip(',');
     }
+    if (items.size() == 1 && !has_comma) return std::nullopt;  // (3) is a number.
     return items;
   }
 
  private:
   void SkipSpace() {
-    while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n')) rest_.remove_prefix(1);
+    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n\r\f"), rest_.size()));
   }
 
   std::string_view rest_;
+  bool is_python2_;
 };
 
-/// The three entries of the dictionary; each may be read once.
+/// The three entries of the dictionary. Of one that is there twice, Python takes the last.
 struct Entries {
   std::optional<std::string> descr;
   std::optional<bool> is_fortran;
@@ -144,7 +165,7 @@ absl::Status Broken(std::string_view what) {
 }
 
 absl::Status ReadEntry(const std::string& key, Literal& literal, Entries& entries) {
-  if (key == "descr" && !entries.descr) {
+  if (key == "descr") {
     if (literal.Sees('[')) {
       return absl::DataLossError(
           "holds structured values; save each field as an array of numbers of its own");
@@ -152,22 +173,21 @@ absl::Status ReadEntry(const std::string& key, Literal& literal, Entries& entrie
     entries.descr = literal.Text();
     return entries.descr ? absl::OkStatus() : Broken("descr is no text");
   }
-  if (key == "fortran_order" && !entries.is_fortran) {
-    if (literal.SkipWord("True")) entries.is_fortran = true;
-    if (!entries.is_fortran && literal.SkipWord("False")) entries.is_fortran = false;
-    return entries.is_fortran ? absl::OkStatus() : Broken("fortran_order is not True or False");
+  if (key == "fortran_order") {
+    entries.is_fortran = literal.SkipWord("True");
+    const bool is_said = *entries.is_fortran || literal.SkipWord("False");
+    return is_said ? absl::OkStatus() : Broken("fortran_order is not True or False");
   }
-  if (key == "shape" && !entries.shape) {
+  if (key == "shape") {
     entries.shape = literal.Tuple();
     return entries.shape ? absl::OkStatus() : Broken("shape is no tuple of sizes");
   }
-  return Broken("an entry other than one descr, one fortran_order and one shape");
+  return Broken("an entry other than descr, fortran_order and shape");
 }
 
-absl::StatusOr<Entries> ReadEntries(std::string_view text) {
-  Literal literal(text);
+absl::StatusOr<Entries> ReadEntries(Literal literal) {
   Entries entries;
-  if (!literal.Skip('{')) return Broken("is no dictionary");
+  if (!literal.Begins('{') || !literal.Skip('{')) return Broken("is no dictionary");
   while (!literal.Skip('}')) {
     const std::optional<std::string> key = literal.Text();
     if (!key || !literal.Skip(':')) return Broken("is no dictionary of names");
@@ -183,12 +203,7 @@ absl::StatusOr<Entries> ReadEntries(std::string_view text) {
 
 }  // namespace
 
-size_t NpyHeader::element_bytes() const {
-  for (const ElementName& name : kElements) {
-    if (name.element == element) return name.bytes;
-  }
-  return 0;
-}
+size_t NpyHeader::element_bytes() const { return NameOf(element).bytes; }
 
 uint64_t NpyHeader::values() const {
   uint64_t values = 1;
@@ -211,7 +226,8 @@ absl::StatusOr<NpyPreamble> ParseNpyPreamble(std::string_view bytes) {
     return absl::DataLossError(
         fmt::format("has format {}.{}, expected 1.0, 2.0 or 3.0", major, byte(7)));
   }
-  NpyPreamble preamble{.bytes = major == 1 ? NpyPreamble::kBytesMin : NpyPreamble::kBytesMax};
+  NpyPreamble preamble{.version = major,
+                       .bytes = major == 1 ? NpyPreamble::kBytesMin : NpyPreamble::kBytesMax};
   if (bytes.size() < preamble.bytes) return absl::DataLossError("truncated: no header");
   for (size_t i = preamble.bytes; i-- > 8;) {
     preamble.dictionary_bytes = preamble.dictionary_bytes << 8 | byte(i);
@@ -224,14 +240,14 @@ absl::StatusOr<NpyPreamble> ParseNpyPreamble(std::string_view bytes) {
   return preamble;
 }
 
-absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
-  absl::StatusOr<Entries> entries = ReadEntries(text);
+absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text, uint8_t version) {
+  absl::StatusOr<Entries> entries = ReadEntries(Literal(text, version < 3));
   if (!entries.ok()) return entries.status();
   const absl::StatusOr<Element> element = FindElement(*entries->descr);
   if (!element.ok()) return element.status();
-  if (*entries->is_fortran) {
-    return absl::DataLossError(
-        "is in Fortran order; save numpy.ascontiguousarray(array), which is in C order");
+  if (entries->shape->size() > kDimensionsMax) {
+    return Broken(fmt::format("shape has {} dimensions, expected at most {}",
+                              entries->shape->size(), kDimensionsMax));
   }
   uint64_t values = 1;
   for (const uint64_t size : *entries->shape) {
@@ -240,12 +256,16 @@ absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text) {
     }
     values *= size;
   }
-  return NpyHeader{*element, *std::move(entries->shape)};
+  return NpyHeader{.element = *element,
+                   .shape = *std::move(entries->shape),
+                   .is_fortran = *entries->is_fortran,
+                   // A byte has no order.
+                   .is_big_endian = entries->descr->starts_with('>') && NameOf(*element).bytes > 1};
 }
 
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "files are read as they lie");
+static_assert(std::endian::native == std::endian::little, "files are little-endian, mostly");
 
 constexpr size_t kPieceValues = size_t{1} << 17;
 
@@ -284,9 +304,56 @@ void Widen(NpyHeader::Element element, std::span<const char> bytes, std::span<do
       return Widen<uint32_t>(bytes, values);
     case Element::kU8:
       return Widen<uint64_t>(bytes, values);
+    case Element::kB1:
+      std::ranges::transform(bytes, values.begin(), [](char byte) { return byte == 0 ? 0 : 1; });
+      return;
   }
   PS_CHECK(false);
 }
+
+void SwapBytes(std::span<char> bytes, size_t element_bytes) {
+  for (; !bytes.empty(); bytes = bytes.subspan(element_bytes)) {
+    std::ranges::reverse(bytes.first(element_bytes));
+  }
+}
+
+/// Goes through an array in the order of its file, and tells the positions of its values in C
+/// order.
+class FileOrder {
+ public:
+  explicit FileOrder(const NpyHeader& header) {
+    if (!header.is_fortran) {
+      dimensions_.push_back({.size = header.values(), .stride = 1});
+      return;
+    }
+    uint64_t stride = header.values();
+    for (const uint64_t size : header.shape) {
+      stride /= std::max<uint64_t>(size, 1);
+      dimensions_.push_back({.size = size, .stride = stride});
+    }
+  }
+
+  uint64_t Next() {
+    const uint64_t position = position_;
+    for (Dimension& dimension : dimensions_) {  // The one that varies fastest is the first.
+      position_ += dimension.stride;
+      if (++dimension.index < dimension.size) break;
+      position_ -= dimension.size * dimension.stride;
+      dimension.index = 0;
+    }
+    return position;
+  }
+
+ private:
+  struct Dimension {
+    uint64_t size = 0;
+    uint64_t stride = 0;
+    uint64_t index = 0;
+  };
+
+  std::vector<Dimension> dimensions_;
+  uint64_t position_ = 0;
+};
 
 /// Reads up to `bytes` bytes; fewer at the end of the file.
 std::string Take(const OpenFile& file, size_t bytes) {
@@ -314,7 +381,7 @@ absl::StatusOr<NpyFile> NpyFile::Open(const std::string& path) {
     return absl::DataLossError(fmt::format("{}: truncated: a header of {} bytes, expected {}", path,
                                            dictionary.size(), preamble->dictionary_bytes));
   }
-  absl::StatusOr<NpyHeader> header = ParseNpyDictionary(dictionary);
+  absl::StatusOr<NpyHeader> header = ParseNpyDictionary(dictionary, preamble->version);
   if (!header.ok()) return At(path, header.status());
 
   NpyFile npy(path, *std::move(file), *std::move(header));
@@ -346,16 +413,21 @@ absl::Status NpyFile::Read(const ReadProgress& progress, const Sink& sink) {
   const size_t element_bytes = header_.element_bytes();
   std::vector<char> bytes(std::min<uint64_t>(total, kPieceValues) * element_bytes);
   std::vector<double> values(bytes.size() / element_bytes);
+  std::vector<uint64_t> positions(values.size());
+  FileOrder order(header_);
   for (uint64_t first = 0; first < total; first += values.size()) {
     values.resize(std::min<uint64_t>(values.size(), total - first));
-    const size_t wanted = values.size() * element_bytes;
-    if (std::fread(bytes.data(), 1, wanted, file_.get()) != wanted) {
+    positions.resize(values.size());
+    bytes.resize(values.size() * element_bytes);
+    if (std::fread(bytes.data(), 1, bytes.size(), file_.get()) != bytes.size()) {
       return absl::DataLossError(
           fmt::format("{}: cannot be read: {}", path_,
                       std::ferror(file_.get()) != 0 ? strerror(errno) : "it has become shorter"));
     }
-    Widen(header_.element, std::span(bytes).first(wanted), values);
-    if (absl::Status status = sink(first, values); !status.ok()) return status;
+    if (header_.is_big_endian) SwapBytes(bytes, element_bytes);
+    Widen(header_.element, bytes, values);
+    std::ranges::generate(positions, [&] { return order.Next(); });
+    if (absl::Status status = sink(positions, values); !status.ok()) return status;
     const double share = static_cast<double>(first + values.size()) / static_cast<double>(total);
     if (progress && !progress(path_, share)) return absl::CancelledError("stopped");
   }

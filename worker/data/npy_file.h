@@ -19,12 +19,17 @@ namespace slipstream {
 
 /// The dictionary at the front of a .npy file, which describes the array behind it.
 struct NpyHeader {
-  /// The type of an element: a little-endian number; a truth value is a byte of 0 or 1.
-  enum class Element { kF4, kF8, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8 };
+  /// The type of an element; kB1 is a truth value, whose byte is 0 if it is false.
+  enum class Element { kF4, kF8, kI1, kI2, kI4, kI8, kU1, kU2, kU4, kU8, kB1 };
   Element element = Element::kF4;
 
-  /// The sizes, outermost first; the values are in C order. No product of sizes overflows.
+  /// The sizes, outermost first. No product of sizes overflows.
   std::vector<uint64_t> shape;
+
+  /// Whether the first size varies fastest in the file; in C order it is the last.
+  bool is_fortran = false;
+
+  bool is_big_endian = false;
 
   size_t element_bytes() const;
 
@@ -40,9 +45,10 @@ struct NpyPreamble {
   static constexpr size_t kBytesMin = 10;
   static constexpr size_t kBytesMax = 12;
 
-  /// A longer dictionary is taken as damaged: ours need about a hundred bytes.
-  static constexpr size_t kDictionaryBytesMax = 65'535;
+  /// The limit of NumPy: numbers need about a hundred bytes.
+  static constexpr size_t kDictionaryBytesMax = 10'000;
 
+  uint8_t version = 1;
   size_t bytes = 0;
   size_t dictionary_bytes = 0;
 };
@@ -52,19 +58,21 @@ struct NpyPreamble {
 /// path in a message.
 absl::StatusOr<NpyPreamble> ParseNpyPreamble(std::string_view bytes);
 
-/// Reads the dictionary: a Python literal with exactly the keys descr, fortran_order and shape.
-/// Fails with DATA_LOSS, also for arrays that are not supported (Fortran order, big-endian,
-/// objects, text, complex and structured values), and says how to save those instead.
-absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text);
+/// Reads the dictionary of a format's version: a Python literal with the keys descr, fortran_order
+/// and shape. Up to version 2 it may have been written by Python 2, which writes 5L for 5. Fails
+/// with DATA_LOSS, also for arrays of something else than numbers of up to 64 bits, and says how to
+/// save those instead.
+absl::StatusOr<NpyHeader> ParseNpyDictionary(std::string_view text, uint8_t version);
 
 /// An open .npy file whose header is valid and whose size matches its header.
 ///
 /// Not thread-safe: one owner.
 class NpyFile {
  public:
-  /// Receives the values from position `first` on, in order. If it fails, reading ends with its
-  /// failure.
-  using Sink = std::function<absl::Status(uint64_t first, std::span<const double> values)>;
+  /// Receives values in the order of the file, and the position of each in C order. If it fails,
+  /// reading ends with its failure.
+  using Sink = std::function<absl::Status(std::span<const uint64_t> positions,
+                                          std::span<const double> values)>;
 
   /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path.
   static absl::StatusOr<NpyFile> Open(const std::string& path);

@@ -63,10 +63,10 @@ absl::StatusOr<std::vector<float>> ReadValues(NpyFile& file, const ReadProgress&
   }
   std::vector<float> floats(count);
   const absl::Status status =
-      file.Read(progress, [&](uint64_t first, std::span<const double> values) {
+      file.Read(progress, [&](std::span<const uint64_t> positions, std::span<const double> values) {
         for (size_t i = 0; i < values.size(); ++i) {
-          if (!IsValue(values[i])) return Unexpected(file, first + i, values[i], kValueExpected);
-          floats[first + i] = static_cast<float>(values[i]);
+          if (!IsValue(values[i])) return Unexpected(file, positions[i], values[i], kValueExpected);
+          floats[positions[i]] = static_cast<float>(values[i]);
         }
         return absl::OkStatus();
       });
@@ -76,14 +76,17 @@ absl::StatusOr<std::vector<float>> ReadValues(NpyFile& file, const ReadProgress&
 
 absl::Status ReadLabels(NpyFile& file, const ReadProgress& progress, Dataset& dataset) {
   dataset.labels.resize(file.shape()[0]);
-  return file.Read(progress, [&](uint64_t first, std::span<const double> values) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (!IsClass(values[i])) return Unexpected(file, first + i, values[i], kClassExpected);
-      dataset.labels[first + i] = static_cast<uint32_t>(values[i]);
-      dataset.outputs = std::max(dataset.outputs, dataset.labels[first + i] + 1);
-    }
-    return absl::OkStatus();
-  });
+  return file.Read(progress,
+                   [&](std::span<const uint64_t> positions, std::span<const double> values) {
+                     for (size_t i = 0; i < values.size(); ++i) {
+                       if (!IsClass(values[i]))
+                         return Unexpected(file, positions[i], values[i], kClassExpected);
+                       const auto label = static_cast<uint32_t>(values[i]);
+                       dataset.labels[positions[i]] = label;
+                       dataset.outputs = std::max(dataset.outputs, label + 1);
+                     }
+                     return absl::OkStatus();
+                   });
 }
 
 absl::Status ReadAnswers(const std::string& path, ModelSpec::Loss loss, const NpyFile& examples,

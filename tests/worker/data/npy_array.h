@@ -11,9 +11,10 @@ namespace slipstream {
 /// 4)".
 template <typename Number>
 std::string NpyArray(const std::string& descr, const std::string& shape,
-                     const std::vector<Number>& values) {
-  std::string dictionary =
-      "{'descr': '" + descr + "', 'fortran_order': False, 'shape': " + shape + ", }";
+                     const std::vector<Number>& values, bool is_fortran = false) {
+  std::string dictionary = "{'descr': '" + descr +
+                           "', 'fortran_order': " + (is_fortran ? "True" : "False") +
+                           ", 'shape': " + shape + ", }";
   while ((10 + dictionary.size() + 1) % 64 != 0) dictionary += ' ';
   dictionary += '\n';
   std::string file = "\x93NUMPY";

@@ -125,6 +125,33 @@ TEST_F(NpyFormatTest, ReadsEveryTypeOfNumber) {
   expect_read(NpyArray<uint64_t>("<u8", "(3, 1)", {0, 1, 2}));
 }
 
+TEST_F(NpyFormatTest, ReadsFortranOrderIntoPlace) {
+  // Three images of two rows and one column in each of two channels, numbered in C order.
+  directory_.Write("X_train.npy",
+                   NpyArray<float>("<f4", "(3, 2, 2, 1)", {0, 4, 8, 2, 6, 10, 1, 5, 9, 3, 7, 11},
+                                   /*is_fortran=*/true));
+  directory_.Write("X_test.npy", NpyArray<float>("<f4", "(1, 2, 2, 1)", {1, 2, 3, 4}));
+  directory_.Write("y_train.npy", NpyArray<int64_t>("<i8", "(3,)", {0, 1, 2}, /*is_fortran=*/true));
+
+  const DataSplits splits = Read();
+
+  EXPECT_EQ(splits.train.examples, (std::vector<float>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}));
+  EXPECT_EQ(splits.train.labels, (std::vector<uint32_t>{0, 1, 2}));
+  directory_.Write("X_train.npy", NpyArray<float>("<f4", "(3, 2)", {0, 1, INFINITY, 3, 4, 5},
+                                                  /*is_fortran=*/true));
+  EXPECT_EQ(Error(), "X_train.npy: inf at [2, 0], expected a finite number that fp32 can hold");
+}
+
+TEST_F(NpyFormatTest, ReadsBigEndianValuesAndTruth) {
+  directory_.Write("X_train.npy", NpyArray<uint16_t>(">u2", "(3, 2)", {0x100, 1, 0, 0, 0, 0xffff}));
+  directory_.Write("y_train.npy", NpyArray<uint8_t>("|b1", "(3,)", {0, 1, 2}));
+
+  const DataSplits splits = Read();
+
+  EXPECT_EQ(splits.train.examples, (std::vector<float>{1, 256, 0, 0, 0, 65535}));
+  EXPECT_EQ(splits.train.labels, (std::vector<uint32_t>{0, 1, 1}));
+}
+
 TEST_F(NpyFormatTest, CountsClassesOverBothFiles) {
   directory_.Write("y_test.npy", NpyArray<int64_t>("<i8", "(1,)", {300}));
 
