@@ -19,7 +19,7 @@ constexpr int kTrainFiles = 5;
 /// Appends the records of the file at `path` to `examples`.
 absl::Status AppendFile(const std::string& path, size_t records, const ReadProgress& progress,
                         RawExamples& examples) {
-  absl::StatusOr<Bytes> bytes = ReadFileBytes(path, kFileBytesMax, progress);
+  absl::StatusOr<Bytes> bytes = ReadUnpacked(path, progress);
   if (!bytes.ok()) return bytes.status();
   if (bytes->size() != records * kRecordBytes) {
     return absl::DataLossError(

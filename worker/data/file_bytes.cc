@@ -62,10 +62,6 @@ absl::Status Damaged(const std::string& path, const z_stream& stream) {
   return absl::DataLossError(fmt::format("{}: not a sound gzip file: {}", path, reason));
 }
 
-bool StartsMember(std::span<const uint8_t> bytes) {
-  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
-}
-
 /// Unpacks the first member of `packed`, appends it to `unpacked`, and drops it from `packed`.
 absl::Status InflateMember(std::span<const uint8_t>& packed, const std::string& path,
                            size_t bytes_max, const std::function<bool()>& goes_on,
@@ -128,7 +124,7 @@ absl::StatusOr<uint64_t> FileBytes(const OpenFile& file, const std::string& path
 
 bool FileExists(const std::string& path) {
   struct stat found = {};
-  return stat(path.c_str(), &found) == 0;
+  return stat(path.c_str(), &found) == 0 && !S_ISDIR(found.st_mode);
 }
 
 absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max,
@@ -160,6 +156,16 @@ absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max,
   return bytes;
 }
 
+bool IsGzip(std::span<const uint8_t> bytes) {
+  return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+}
+
+absl::StatusOr<Bytes> ReadUnpacked(const std::string& path, const ReadProgress& progress) {
+  absl::StatusOr<Bytes> bytes = ReadFileBytes(path, kFileBytesMax, progress);
+  if (!bytes.ok() || !IsGzip(*bytes)) return bytes;
+  return Gunzip(*bytes, path, kFileBytesMax, progress);
+}
+
 absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string& path,
                              size_t bytes_max, const ReadProgress& progress) {
   const size_t total = packed.size();
@@ -170,7 +176,9 @@ absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string&
   do {
     absl::Status status = InflateMember(packed, path, bytes_max, goes_on, unpacked);
     if (!status.ok()) return status;
-  } while (StartsMember(packed));
+    const auto padding = std::ranges::find_if(packed, [](uint8_t byte) { return byte != 0; });
+    packed = packed.subspan(static_cast<size_t>(padding - packed.begin()));
+  } while (IsGzip(packed));
   if (!packed.empty()) {
     return absl::DataLossError(
         fmt::format("{}: {} bytes follow the end of the gzip stream", path, packed.size()));

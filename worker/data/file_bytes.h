@@ -44,6 +44,7 @@ absl::StatusOr<OpenFile> OpenToRead(const std::string& path);
 /// Returns the size of an open file in bytes. Fails with DATA_LOSS if it has none, as with a pipe.
 absl::StatusOr<uint64_t> FileBytes(const OpenFile& file, const std::string& path);
 
+/// Returns whether there is something at `path` that is no directory.
 bool FileExists(const std::string& path);
 
 /// Reads the whole file. Fails with NOT_FOUND if it cannot be opened, DATA_LOSS if it cannot be
@@ -52,10 +53,17 @@ bool FileExists(const std::string& path);
 absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max = kFileBytesMax,
                                     const ReadProgress& progress = {});
 
-/// Unpacks the bytes of a gzip file, whose members are concatenated as gzip(1) does. Fails with
-/// DATA_LOSS if the stream is cut short, damaged (its CRC or length does not match), followed by
-/// something else, or unpacks to more than `bytes_max` bytes, and with CANCELLED if `progress`
-/// asked to stop. `path` is used only for messages.
+/// Returns whether these are the bytes of a gzip file, by the two that it begins with.
+bool IsGzip(std::span<const uint8_t> bytes);
+
+/// Reads the whole file, and unpacks it if it is a gzip file, whatever its name. Fails like
+/// ReadFileBytes and Gunzip.
+absl::StatusOr<Bytes> ReadUnpacked(const std::string& path, const ReadProgress& progress);
+
+/// Unpacks the bytes of a gzip file, whose members are concatenated as gzip(1) does. Zero bytes
+/// behind a member are padding. Fails with DATA_LOSS if the stream is cut short, damaged (its CRC
+/// or length does not match), followed by something else, or unpacks to more than `bytes_max`
+/// bytes, and with CANCELLED if `progress` asked to stop. `path` is used only for messages.
 absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string& path,
                              size_t bytes_max = kFileBytesMax, const ReadProgress& progress = {});
 

@@ -33,16 +33,18 @@ uint32_t BigEndian(std::span<const uint8_t> bytes) {
   return uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
 }
 
-absl::StatusOr<Bytes> ReadPlainOrPacked(std::string& path, const ReadProgress& progress) {
-  const std::string packed_path = path + ".gz";
-  if (FileExists(path)) return ReadFileBytes(path, kFileBytesMax, progress);
-  if (!FileExists(packed_path)) {
-    return absl::NotFoundError(fmt::format("{}: no such file, neither plain nor as .gz", path));
+/// Finds the file of a split's `kind`, such as images-idx3-ubyte, among the names in use: plain or
+/// packed, and with the dot that some unpackers make of the second hyphen.
+absl::StatusOr<std::string> FindIdxFile(const std::string& directory, std::string_view split,
+                                        const std::string& kind) {
+  const std::string name = fmt::format("{}/{}-{}", directory, split, kind);
+  std::string dotted = name;
+  dotted[dotted.rfind("-idx")] = '.';
+  for (const std::string& path : {name, name + ".gz", dotted, dotted + ".gz"}) {
+    if (FileExists(path)) return path;
   }
-  path = packed_path;
-  absl::StatusOr<Bytes> packed = ReadFileBytes(path, kFileBytesMax, progress);
-  if (!packed.ok()) return packed.status();
-  return Gunzip(*packed, path, kFileBytesMax, progress);
+  return absl::NotFoundError(fmt::format("{}: no such file, neither plain nor as .gz, nor as {}",
+                                         name, dotted.substr(directory.size() + 1)));
 }
 
 absl::Status CheckDimensions(const IdxFile& file) {
@@ -62,13 +64,14 @@ absl::Status CheckDimensions(const IdxFile& file) {
   return absl::OkStatus();
 }
 
-/// Reads the file at `path`, with or without `.gz`, which must carry `magic` and hold exactly what
-/// its header announces.
-absl::StatusOr<IdxFile> ReadIdxFile(std::string path, uint32_t magic,
+/// Reads the file at `path`, plain or packed, which must carry `magic` and hold exactly what its
+/// header announces.
+absl::StatusOr<IdxFile> ReadIdxFile(const absl::StatusOr<std::string>& path, uint32_t magic,
                                     const ReadProgress& progress) {
-  absl::StatusOr<Bytes> bytes = ReadPlainOrPacked(path, progress);
+  if (!path.ok()) return path.status();
+  absl::StatusOr<Bytes> bytes = ReadUnpacked(*path, progress);
   if (!bytes.ok()) return bytes.status();
-  IdxFile file = {std::move(path), std::vector<uint32_t>(magic & 0xff), std::move(*bytes)};
+  IdxFile file = {*path, std::vector<uint32_t>(magic & 0xff), std::move(*bytes)};
 
   const size_t header_bytes = 4 + 4 * file.dimensions.size();
   const size_t file_bytes = file.values.size();
@@ -100,10 +103,10 @@ absl::StatusOr<IdxFile> ReadIdxFile(std::string path, uint32_t magic,
 absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_view split,
                                       const ReadProgress& progress) {
   absl::StatusOr<IdxFile> images =
-      ReadIdxFile(fmt::format("{}/{}-images-idx3-ubyte", directory, split), kImagesMagic, progress);
+      ReadIdxFile(FindIdxFile(directory, split, "images-idx3-ubyte"), kImagesMagic, progress);
   if (!images.ok()) return images.status();
   absl::StatusOr<IdxFile> labels =
-      ReadIdxFile(fmt::format("{}/{}-labels-idx1-ubyte", directory, split), kLabelsMagic, progress);
+      ReadIdxFile(FindIdxFile(directory, split, "labels-idx1-ubyte"), kLabelsMagic, progress);
   if (!labels.ok()) return labels.status();
 
   if (labels->dimensions[0] != images->dimensions[0]) {

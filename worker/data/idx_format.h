@@ -11,7 +11,8 @@ namespace slipstream {
 
 /// Reads a set in MNIST's IDX format (MNIST, Fashion-MNIST, KMNIST, …) from `directory`:
 /// `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and
-/// `t10k-labels-idx1-ubyte`, each plain or, where there is no plain one, with `.gz`.
+/// `t10k-labels-idx1-ubyte`, or else with `.gz`, or else with `.idx` for `-idx`. A gzip file is
+/// unpacked whatever its name.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
 /// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.

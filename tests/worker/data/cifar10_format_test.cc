@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/worker/data/gzip.h"
 #include "tests/worker/data/temp_directory.h"
 
 namespace slipstream {
@@ -55,6 +56,13 @@ TEST_F(Cifar10FormatTest, JoinsTheFilesInOrder) {
   EXPECT_EQ(splits->test.labels, (Bytes{0, 1, 2, 3}));
   ASSERT_EQ(splits->train.pixels.size(), 5 * kRecords * 3072);
   EXPECT_EQ(splits->train.pixels[(2 * kRecords + 1) * 3072 + 2048], 3 * 40 + 1 * 4 + 2);
+}
+
+TEST_F(Cifar10FormatTest, UnpacksAFileThatIsPacked) {
+  directory_.Write("test_batch.bin", Gzip(File(0)));
+
+  ASSERT_TRUE(Read().ok()) << Read().status();
+  EXPECT_EQ(Read()->test.labels, (Bytes{0, 1, 2, 3}));
 }
 
 TEST_F(Cifar10FormatTest, IsGivenUpWhenTold) {

@@ -109,6 +109,21 @@ TEST(GunzipTest, JoinsConcatenatedMembers) {
   EXPECT_EQ(*bytes, (Bytes{1, 2, 3, 4, 5}));
 }
 
+TEST(GunzipTest, TakesZeroBytesBehindAMemberAsPadding) {
+  Bytes packed = Gzip({1, 2, 3});
+  packed.resize(packed.size() + 5);
+  const Bytes second = Gzip({4, 5});
+  packed.insert(packed.end(), second.begin(), second.end());
+  packed.resize(packed.size() + 512);
+
+  const absl::StatusOr<Bytes> bytes = Gunzip(packed, "a.gz");
+
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(*bytes, (Bytes{1, 2, 3, 4, 5}));
+  packed.push_back('x');
+  EXPECT_EQ(MessageOf(Gunzip(packed, "a.gz")), "a.gz: 1 bytes follow the end of the gzip stream");
+}
+
 TEST(GunzipTest, NoticesEveryTruncation) {
   const Bytes packed = Gzip(Pattern(2000));
   for (size_t size = 0; size < packed.size(); ++size) {

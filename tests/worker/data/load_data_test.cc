@@ -144,7 +144,9 @@ TEST(LoadDataTest, GivesUpOnTheLastStretchToo) {
 
 TEST(LoadDataTest, SaysWhichFileIsMissing) {
   const std::pair<DataSpec::Format, std::string> cases[] = {
-      {DataSpec::Format::kIdx, "train-images-idx3-ubyte: no such file, neither plain nor as .gz"},
+      {DataSpec::Format::kIdx,
+       "train-images-idx3-ubyte: no such file, neither plain nor as .gz, nor as "
+       "train-images.idx3-ubyte"},
       {DataSpec::Format::kCifar10, "data_batch_1.bin: cannot be opened: No such file or directory"},
       {DataSpec::Format::kNpy, "X_train.npy: cannot be opened: No such file or directory"},
       {DataSpec::Format::kCsv, "train.csv: cannot be opened: No such file or directory"}};
