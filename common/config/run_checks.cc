@@ -220,6 +220,11 @@ void CheckLabelColumns(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "data.label_columns";
   const DataSpec& data = draft.spec.data;
   if (data.format != DataSpec::Format::kCsv || !draft.IsUsable(kPath)) return;
+  if (data.header == DataSpec::Header::kAbsent && !data.label_columns.empty()) {
+    diagnostics.Report(draft.KeySource(kPath),
+                       "label_columns are names of a header, and data.header is false; without "
+                       "names, the label is the last column");
+  }
   const bool has_classes = draft.spec.model.loss == ModelSpec::Loss::kCrossEntropy;
   if (has_classes && data.label_columns.size() > 1 && draft.IsUsable("model.loss")) {
     diagnostics.Report(draft.ItemSource(kPath, 1),

@@ -80,8 +80,7 @@ void AddModel(Table& table) {
   table.push_back(Choice(
       "model.from",
       "Whether these settings describe the net, for ps_worker, or the workers bring a model of "
-      "their "
-      "own, as programs with the Python package do.",
+      "their own, as programs with the Python package do.",
       {"settings", "workers"}, [](auto& s) -> auto& { return s.model_from; }));
   table.back().has_dependent_default = true;
   const size_t first = table.size();
@@ -114,8 +113,7 @@ void AddData(Table& table) {
   table.push_back(Choice(
       "data.from",
       "Whether ps_worker reads or generates the examples, as these settings say, or the workers "
-      "bring "
-      "their own. If the model is the workers', so are the examples.",
+      "bring their own. If the model is the workers', so are the examples.",
       {"settings", "workers"}, [](auto& s) -> auto& { return s.data.from; }));
   table.back().has_dependent_default = true;
   table.push_back(Only(
@@ -128,9 +126,8 @@ void AddData(Table& table) {
   table.push_back(Choice(
       "data.format",
       "Generated examples, or files: idx as MNIST and Fashion-MNIST publish them, CIFAR-10's "
-      "binary "
-      "version, npy as NumPy saves arrays (X_train.npy, y_train.npy, X_test.npy, y_test.npy), "
-      "csv with numbers (train.csv, test.csv).",
+      "binary version, npy as NumPy saves arrays (X_train.npy, y_train.npy, X_test.npy, "
+      "y_test.npy), csv with numbers (train.csv, test.csv).",
       {"synthetic", "idx", "cifar10", "npy", "csv"},
       [](auto& s) -> auto& { return s.data.format; }));
   table.back().condition = Condition{"data.from", {"settings"}};
@@ -139,6 +136,13 @@ void AddData(Table& table) {
       Local(Field::Locality::kWorker, Scalar(
                                           "data.path", "The directory with the files.", TextType{},
                                           [](auto& s) -> auto& { return s.data.path; }))));
+  table.push_back(Only(
+      "data.format", {"csv"}, "",
+      Choice(
+          "data.header",
+          "Whether the first line of train.csv and test.csv has the names of the columns; with "
+          "auto the line tells, and one that does not is refused.",
+          {"auto", "true", "false"}, [](auto& s) -> auto& { return s.data.header; })));
   table.push_back(Only(
       "data.format", {"csv"}, "[price]",
       List(
@@ -189,8 +193,7 @@ void AddTraining(Table& table) {
   table.push_back(Scalar(
       "training.nonfinite_max",
       "Ends the run after so many mini-batches in a row of one worker whose loss or gradient is "
-      "not "
-      "finite; fewer are left out.",
+      "not finite; fewer are left out.",
       CountType{1, 1'000'000'000}, [](auto& s) -> auto& { return s.training.nonfinite_max; }));
   table.push_back(Scalar(
       "training.pipeline_depth",
@@ -355,8 +358,7 @@ void AddReadersAndEvaluation(Table& table) {
   table.push_back(Choice(
       "readers.on_lag",
       "What follows if a reader is as many versions behind as it wants to be at most (max_lag). "
-      "report: the "
-      "status shows it; wait: workers also wait until it has read on, or is gone.",
+      "report: the status shows it; wait: workers also wait until it has read on, or is gone.",
       {"report", "wait"}, [](auto& s) -> auto& { return s.readers.on_lag; }));
   table.push_back(Choice(
       "evaluation.by",

@@ -63,8 +63,13 @@ struct DataSpec {
   /// The directory with the format's files; required except for synthetic. Worker-local.
   std::string path;
 
+  /// For csv: whether the first line of a file has the names of its columns. With kAuto the line
+  /// tells, and one that does not is refused.
+  enum class Header { kAuto, kPresent, kAbsent };
+  Header header = Header::kAuto;
+
   /// For csv: the names of the columns that the model predicts; one if they are classes. Empty
-  /// means the last column. At most 1024.
+  /// means the last column. At most 1024. Empty if there is no header.
   std::vector<std::string> label_columns;
 
   /// For the generated set only: its examples. Each in [100, 1,000,000].

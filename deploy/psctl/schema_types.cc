@@ -23,6 +23,12 @@ using Json = nlohmann::ordered_json;
 constexpr char kDecimal[] = R"((0|[1-9][0-9]*)(\.[0-9]+)?)";
 constexpr char kWhole[] = "(0|[1-9][0-9]*)";
 
+/// Returns a choice as YAML's readers have it: true and false are no text to them.
+Json ChoiceJson(const std::string& name) {
+  if (name == "true" || name == "false") return name == "true";
+  return name;
+}
+
 struct SchemaOfScalar {
   Json operator()(const CountType& type) const {
     if (type.min == type.max) return {{"const", type.min}};
@@ -71,7 +77,11 @@ struct SchemaOfScalar {
     return schema;
   }
 
-  Json operator()(const ChoiceType& type) const { return {{"enum", type.names}}; }
+  Json operator()(const ChoiceType& type) const {
+    Json names = Json::array();
+    for (const std::string& name : type.names) names.push_back(ChoiceJson(name));
+    return {{"enum", names}};
+  }
 };
 
 Json ScalarSchema(const ScalarType& type) { return std::visit(SchemaOfScalar(), type); }

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/run/run_spec.h"
+#include "worker/data/csv_lines.h"
 
 namespace slipstream {
 
@@ -24,10 +25,11 @@ struct CsvColumns {
   std::string Describe(size_t column) const;
 };
 
-/// Finds the columns by a table's first line, which is a header if none of its fields is a number.
-/// Fails with DATA_LOSS; its text is to follow the path in a message.
-absl::StatusOr<CsvColumns> FindCsvColumns(const std::vector<std::string_view>& first_line,
-                                          const std::vector<std::string>& label_columns);
+/// Finds the columns by a table's first line. Unless spec.header says whether it is a header, it is
+/// one if spec.label_columns names columns, or if it has text and no numbers. Fails with DATA_LOSS,
+/// also if the line may be either; its text is to follow the path in a message.
+absl::StatusOr<CsvColumns> FindCsvColumns(const std::vector<CsvField>& first_line,
+                                          const DataSpec& spec);
 
 }  // namespace slipstream
 

@@ -46,12 +46,21 @@ absl::StatusOr<uint64_t> CountLines(const std::string& path, const ReadProgress&
   }
 }
 
+/// Says what else than plain text a file's first line shows it to be, and what to do; else empty.
+std::string CodingOf(std::string_view line) {
+  if (line.starts_with("\x1f\x8b")) return "is packed by gzip; unpack it first, with gzip -d";
+  if (line.starts_with("\xff\xfe") || line.starts_with("\xfe\xff")) {
+    return "is UTF-16; save it as UTF-8";
+  }
+  return "";
+}
+
 /// Reads the lines of one file into a table.
 class TableReader {
  public:
-  TableReader(const std::string& path, const std::vector<std::string>& label_columns,
-              ModelSpec::Loss loss, const ReadProgress& progress)
-      : path_(path), label_columns_(label_columns), loss_(loss), progress_(progress) {}
+  TableReader(const std::string& path, const DataSpec& spec, ModelSpec::Loss loss,
+              const ReadProgress& progress)
+      : path_(path), spec_(spec), loss_(loss), progress_(progress) {}
 
   absl::StatusOr<Table> Read() {
     const absl::StatusOr<uint64_t> lines = CountLines(path_, progress_);
@@ -80,7 +89,11 @@ class TableReader {
         continue;
       }
       if (empty_line != 0) return Wrong(fmt::format("line {} is empty", empty_line));
-      SplitCsvRow(**line, fields_);
+      if (line_ == 1 && !CodingOf(**line).empty()) return Wrong(CodingOf(**line));
+      if (!SplitCsvRow(**line, fields_)) {
+        return Wrong(
+            fmt::format("line {}: a field begins with \" and does not end with one", line_));
+      }
       if (absl::Status status = TakeLine(); !status.ok()) return status;
       if (!GoesOn(file, path_, 1 / kPasses, progress_)) return absl::CancelledError("stopped");
     }
@@ -88,7 +101,7 @@ class TableReader {
 
   absl::Status TakeLine() {
     if (table_.columns.count > 0) return TakeRow();
-    absl::StatusOr<CsvColumns> columns = FindCsvColumns(fields_, label_columns_);
+    absl::StatusOr<CsvColumns> columns = FindCsvColumns(fields_, spec_);
     if (!columns.ok()) return Wrong(std::string(columns.status().message()));
     table_.columns = *std::move(columns);
     Dataset& data = table_.data;
@@ -116,12 +129,12 @@ class TableReader {
     }
     Dataset& data = table_.data;
     for (const size_t column : table_.columns.features) {
-      const std::optional<double> value = ParseCsvNumber(fields_[column]);
+      const std::optional<double> value = ParseCsvNumber(fields_[column].text);
       if (!value || !IsValue(*value)) return Unexpected(column, kValueExpected);
       data.examples.push_back(static_cast<float>(*value));
     }
     for (const size_t column : table_.columns.labels) {
-      const std::optional<double> value = ParseCsvNumber(fields_[column]);
+      const std::optional<double> value = ParseCsvNumber(fields_[column].text);
       if (!value || !IsAnswer(*value, loss_)) return Unexpected(column, AnswerExpected(loss_));
       TakeAnswer(*value);
     }
@@ -143,8 +156,8 @@ class TableReader {
 
   absl::Status Unexpected(size_t column, std::string_view expected) const {
     return Wrong(fmt::format("line {}, {}: found {}, expected {}", line_,
-                             table_.columns.Describe(column), DescribeCsvField(fields_[column]),
-                             expected));
+                             table_.columns.Describe(column),
+                             DescribeCsvField(fields_[column].text), expected));
   }
 
   absl::Status Wrong(const std::string& what) const {
@@ -152,27 +165,26 @@ class TableReader {
   }
 
   const std::string& path_;
-  const std::vector<std::string>& label_columns_;
+  const DataSpec& spec_;
   const ModelSpec::Loss loss_;
   const ReadProgress& progress_;
 
   uint64_t lines_total_ = 0;
   uint64_t line_ = 0;
   uint64_t examples_ = 0;
-  std::vector<std::string_view> fields_;
+  std::vector<CsvField> fields_;
   Table table_;
 };
 
 }  // namespace
 
-absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
-                                   const std::vector<std::string>& label_columns,
-                                   ModelSpec::Loss loss, const ReadProgress& progress) {
-  const std::string train_path = directory + "/train.csv";
-  const std::string test_path = directory + "/test.csv";
-  absl::StatusOr<Table> train = TableReader(train_path, label_columns, loss, progress).Read();
+absl::StatusOr<DataSplits> ReadCsv(const DataSpec& spec, ModelSpec::Loss loss,
+                                   const ReadProgress& progress) {
+  const std::string train_path = spec.path + "/train.csv";
+  const std::string test_path = spec.path + "/test.csv";
+  absl::StatusOr<Table> train = TableReader(train_path, spec, loss, progress).Read();
   if (!train.ok()) return train.status();
-  absl::StatusOr<Table> test = TableReader(test_path, label_columns, loss, progress).Read();
+  absl::StatusOr<Table> test = TableReader(test_path, spec, loss, progress).Read();
   if (!test.ok()) return test.status();
   if (test->columns.count != train->columns.count) {
     return absl::DataLossError(fmt::format("{}: {} columns, expected {} as in train.csv", test_path,
@@ -189,11 +201,10 @@ absl::StatusOr<DataSplits> ReadCsv(const std::string& directory,
   return DataSplits{std::move(train->data), std::move(test->data)};
 }
 
-absl::StatusOr<Dataset> ReadCsvTest(const std::string& directory,
-                                    const std::vector<std::string>& label_columns,
-                                    ModelSpec::Loss loss, const ReadProgress& progress) {
-  const std::string path = directory + "/test.csv";
-  absl::StatusOr<Table> test = TableReader(path, label_columns, loss, progress).Read();
+absl::StatusOr<Dataset> ReadCsvTest(const DataSpec& spec, ModelSpec::Loss loss,
+                                    const ReadProgress& progress) {
+  const std::string path = spec.path + "/test.csv";
+  absl::StatusOr<Table> test = TableReader(path, spec, loss, progress).Read();
   if (!test.ok()) return test.status();
   return std::move(test->data);
 }

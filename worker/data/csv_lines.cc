@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
+#include "absl/strings/charconv.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/utf8.h"
 
 namespace slipstream {
@@ -51,7 +55,6 @@ std::string_view CsvLines::Take(size_t length, size_t with_end) {
   begin_ += with_end;
   taken_ += with_end;
   if (++number_ == 1 && line.starts_with(kByteOrderMark)) line.remove_prefix(kByteOrderMark.size());
-  if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
@@ -59,8 +62,14 @@ absl::StatusOr<std::optional<std::string_view>> CsvLines::Next() {
   size_t searched = 0;
   for (;;) {
     const std::string_view held(buffer_.data() + begin_, end_ - begin_);
-    const size_t length = held.find('\n', searched);
-    if (length != std::string_view::npos) return Take(length, length + 1);
+    const auto end = std::find_if(held.begin() + static_cast<ptrdiff_t>(searched), held.end(),
+                                  [](char c) { return c == '\n' || c == '\r'; });
+    searched = static_cast<size_t>(end - held.begin());
+    const std::string_view rest = held.substr(searched);
+    // The LF behind a CR may not have been read yet.
+    if (!rest.empty() && (rest != "\r" || is_at_end_)) {
+      return Take(searched, searched + (rest.starts_with("\r\n") ? 2 : 1));
+    }
     if (is_at_end_) {
       if (held.empty()) return std::nullopt;
       return Take(held.size(), held.size());  // The last line has no line end.
@@ -70,7 +79,6 @@ absl::StatusOr<std::optional<std::string_view>> CsvLines::Next() {
           fmt::format("{}: line {} has more than {} bytes, the most accepted", path_, number_ + 1,
                       kLineBytesMax));
     }
-    searched = held.size();
     if (absl::Status status = Fill(); !status.ok()) return status;
   }
 }
@@ -79,36 +87,59 @@ namespace {
 
 constexpr size_t kShownBytesMax = 40;
 
-std::string_view Trim(std::string_view field) {
-  while (field.starts_with(' ') || field.starts_with('\t')) field.remove_prefix(1);
-  while (field.ends_with(' ') || field.ends_with('\t')) field.remove_suffix(1);
-  if (field.size() >= 2 && field.starts_with('"') && field.ends_with('"')) {
-    return field.substr(1, field.size() - 2);
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kSpace = " \t";
+  text.remove_prefix(std::min(text.find_first_not_of(kSpace), text.size()));
+  return text.substr(0, text.find_last_not_of(kSpace) + 1);
+}
+
+/// Returns the place of the double quote that ends the field in quotes at the front of `line`.
+size_t EndOfQuoted(std::string_view line) {
+  size_t quote = line.find('"', 1);
+  while (line.substr(std::min(quote, line.size())).starts_with("\"\"")) {
+    quote = line.find('"', quote + 2);
   }
-  return field;
+  return quote;
 }
 
 }  // namespace
 
-void SplitCsvRow(std::string_view line, std::vector<std::string_view>& fields) {
+std::string CsvField::Name() const {
+  return is_quoted ? absl::StrReplaceAll(std::string(text), {{"\"\"", "\""}}) : std::string(text);
+}
+
+bool SplitCsvRow(std::string_view line, std::vector<CsvField>& fields) {
   fields.clear();
   for (;;) {
-    const size_t comma = line.find(',');
-    fields.push_back(Trim(line.substr(0, comma)));
-    if (comma == std::string_view::npos) return;
+    line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+    const size_t quote = line.starts_with('"') ? EndOfQuoted(line) : 0;
+    if (quote == line.npos) return false;
+    const size_t comma = line.find(',', quote);
+    CsvField field = {.text = Trim(line.substr(0, comma))};
+    if (quote > 0 && field.text.size() == quote + 1) {
+      field = {.text = Trim(field.text.substr(1, quote - 1)), .is_quoted = true};
+    }
+    fields.push_back(field);
+    if (comma == line.npos) return true;
     line.remove_prefix(comma + 1);
   }
 }
 
 std::optional<double> ParseCsvNumber(std::string_view field) {
-  if (field.starts_with('+')) field.remove_prefix(1);
+  if (field.starts_with('+')) {
+    field.remove_prefix(1);
+    if (field.starts_with('-')) return std::nullopt;
+  }
   double number = 0;
   const char* const end = field.data() + field.size();
   const auto [parsed, error] = std::from_chars(field.data(), end, number);
   if (parsed != end || error == std::errc::invalid_argument) return std::nullopt;
-  // A number that fp64 cannot hold is too large for fp32, or practically zero in it; from_chars
-  // does not say which.
-  if (error == std::errc::result_out_of_range) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    // std::from_chars does not say whether the number is too large or too small.
+    absl::from_chars(field.data(), end, number);
+    const double bound = std::abs(number) > 1 ? std::numeric_limits<double>::infinity() : 0;
+    return std::copysign(bound, number);
+  }
   return number;
 }
 

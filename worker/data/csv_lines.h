@@ -24,9 +24,9 @@ class CsvLines {
   /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path.
   static absl::StatusOr<CsvLines> Open(const std::string& path);
 
-  /// Returns the next line without its line end (LF or CRLF) and without a byte order mark; nothing
-  /// at the end of the file. The line is valid until the next call. Fails with DATA_LOSS if a line
-  /// has more than kLineBytesMax bytes or the file cannot be read.
+  /// Returns the next line without its line end (LF, CRLF or CR) and without a byte order mark;
+  /// nothing at the end of the file. The line is valid until the next call. Fails with DATA_LOSS if
+  /// a line has more than kLineBytesMax bytes or the file cannot be read.
   absl::StatusOr<std::optional<std::string_view>> Next();
 
   /// The number of the line returned last, from 1.
@@ -53,12 +53,22 @@ class CsvLines {
   size_t end_ = 0;
 };
 
-/// Splits a line into its fields at commas, and strips the spaces around each field and the double
-/// quotes around a whole field. The fields point into `line`.
-void SplitCsvRow(std::string_view line, std::vector<std::string_view>& fields);
+/// One field of a line, which it points into.
+struct CsvField {
+  /// Without the spaces around it, and without the double quotes around all of it.
+  std::string_view text;
+  bool is_quoted = false;
+
+  /// The text as a name: a double quote, which a quoted field has twice, is there once.
+  std::string Name() const;
+};
+
+/// Splits a line into its fields at the commas outside of double quotes. Returns false if a quoted
+/// field does not end on the line.
+[[nodiscard]] bool SplitCsvRow(std::string_view line, std::vector<CsvField>& fields);
 
 /// Returns the decimal number that makes up the whole field, if it is one; NaN and infinities are
-/// accepted.
+/// accepted. A number that fp64 cannot hold becomes zero or infinite.
 std::optional<double> ParseCsvNumber(std::string_view field);
 
 /// Returns the field for a message: in quotes, shortened, without control characters; "nothing" if

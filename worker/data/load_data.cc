@@ -149,7 +149,7 @@ absl::StatusOr<DataSplits> LoadSplits(const DataSpec& spec, const ModelSpec& mod
                                       const ReadProgress& progress) {
   if (spec.format == DataSpec::Format::kNpy) return ReadNpy(spec.path, model.loss, progress);
   if (spec.format == DataSpec::Format::kCsv) {
-    return ReadCsv(spec.path, spec.label_columns, model.loss, progress);
+    return ReadCsv(spec, model.loss, progress);
   }
   absl::StatusOr<RawSplits> raw = LoadRaw(spec, model, seed, progress);
   if (!raw.ok()) return raw.status();
@@ -164,7 +164,7 @@ absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, const ModelSpec& model, u
                                  const ReadProgress& progress) {
   if (spec.format == DataSpec::Format::kNpy) return ReadNpyTest(spec.path, model.loss, progress);
   if (spec.format == DataSpec::Format::kCsv) {
-    return ReadCsvTest(spec.path, spec.label_columns, model.loss, progress);
+    return ReadCsvTest(spec, model.loss, progress);
   }
   absl::StatusOr<RawExamples> raw = LoadRawTest(spec, model, seed, progress);
   if (!raw.ok()) return raw.status();

@@ -216,6 +216,9 @@ absl::StatusOr<NpyPreamble> ParseNpyPreamble(std::string_view bytes) {
     return absl::DataLossError(
         "is a .npz archive; save each array by itself with numpy.save(path, array)");
   }
+  if (bytes.starts_with("\x1f\x8b")) {
+    return absl::DataLossError("is packed by gzip; unpack it first, with gzip -d");
+  }
   if (!bytes.starts_with(kMagic)) {
     return absl::DataLossError("is no .npy file: it does not begin with \\x93NUMPY");
   }

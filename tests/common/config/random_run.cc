@@ -125,6 +125,7 @@ void AddSources(RunSpec& spec) {
     spec.data.from = SuppliedBy::kWorkers;
     spec.data.format = DataSpec::Format::kSynthetic;
     spec.data.path.clear();
+    spec.data.header = DataSpec().header;
     spec.data.label_columns.clear();
     spec.data.train_examples = DataSpec().train_examples;
     spec.data.test_examples = DataSpec().test_examples;
@@ -240,7 +241,9 @@ RunSpec RandomRun(RandomStream& random) {
   if (random.Below(2) == 0) spec.model = *FindPreset("mlp");
   if (spec.data.format == DataSpec::Format::kCifar10) spec.model = *FindPreset("cifar_quick");
   if (random.Below(2) == 0) spec.model.preset.clear();
-  if (spec.data.format == DataSpec::Format::kCsv) spec.data.label_columns = {"price, in [€]"};
+  if (spec.data.format == DataSpec::Format::kCsv && spec.data.header != DataSpec::Header::kAbsent) {
+    spec.data.label_columns = {"price, in [€]"};
+  }
   AddSources(spec);
   ReplacePublishing(spec);
   if (spec.model.loss == ModelSpec::Loss::kMse) spec.training.target_accuracy = 0;

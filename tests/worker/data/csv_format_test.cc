@@ -23,8 +23,13 @@ class CsvFormatTest : public testing::Test {
     directory_.Write("test.csv", test);
   }
 
-  DataSplits Read(ModelSpec::Loss loss = kClasses, const Names& labels = {}) const {
-    absl::StatusOr<DataSplits> splits = ReadCsv(directory_.path(), labels, loss, {});
+  DataSpec Spec(const Names& labels = {}, DataSpec::Header header = DataSpec::Header::kAuto) const {
+    return {.path = directory_.path(), .header = header, .label_columns = labels};
+  }
+
+  DataSplits Read(ModelSpec::Loss loss = kClasses, const Names& labels = {},
+                  DataSpec::Header header = DataSpec::Header::kAuto) const {
+    absl::StatusOr<DataSplits> splits = ReadCsv(Spec(labels, header), loss, {});
     EXPECT_TRUE(splits.ok()) << splits.status();
     return splits.ok() ? *std::move(splits) : DataSplits{};
   }
@@ -37,7 +42,7 @@ class CsvFormatTest : public testing::Test {
   }
 
   std::string Error(ModelSpec::Loss loss = kClasses, const Names& labels = {}) const {
-    const absl::Status status = ReadCsv(directory_.path(), labels, loss, {}).status();
+    const absl::Status status = ReadCsv(Spec(labels), loss, {}).status();
     EXPECT_FALSE(status.ok());
     std::string message(status.message());
     EXPECT_EQ(message.rfind(directory_.path() + "/", 0), 0u) << message;
@@ -73,17 +78,60 @@ TEST_F(CsvFormatTest, ReadsAHeaderAndColumnsByTheirNames) {
   EXPECT_EQ(both.train.outputs, 2u);
 }
 
+TEST_F(CsvFormatTest, ReadsNamesWithCommasAndQuotes) {
+  Write("\"price, in \"\"€\"\"\",kind\n\"1.5\",2\n", "\"price, in \"\"€\"\"\",kind\n3,0\n");
+
+  const DataSplits splits = Read(kTargets, {"price, in \"€\""});
+
+  EXPECT_EQ(splits.train.targets, std::vector<float>{1.5f});
+  EXPECT_EQ(splits.train.examples, std::vector<float>{2});
+}
+
+/// What pandas and others write at the top of a table, and what may be its first example.
+const std::vector<std::string> kUnclear = {
+    "0,1,2", "2019,2020,2023", "\"5\",\"1\",\"3\"", "kind,0,1", "NA,NA,NA", "nan,NA,?", ",0,1"};
+
+TEST_F(CsvFormatTest, DoesNotGuessWhetherTheFirstLineIsAHeader) {
+  for (const std::string& first : kUnclear) {
+    const std::string message = ErrorOf(first + "\n1,2,0\n");
+
+    EXPECT_EQ(message.rfind("train.csv: line 1: found ", 0), 0u) << message;
+    EXPECT_NE(message.find("\", which may be the names of the columns or an example; say --set "
+                           "data.header=true if they are names, and data.header=false if not"),
+              std::string::npos)
+        << message;
+  }
+}
+
+TEST_F(CsvFormatTest, TakesTheFirstLineAsTold) {
+  for (const std::string& first : std::vector(kUnclear.begin(), kUnclear.end() - 1)) {
+    Write(first + "\n3,4,0\n", first + "\n3,4,1\n");
+    EXPECT_EQ(Read(kClasses, {}, DataSpec::Header::kPresent).train.examples,
+              (std::vector<float>{3, 4}))
+        << first;
+  }
+  Write("0,1,2\n3,4,0\n", "\"5\",\"1\",\"0\"\n");
+  EXPECT_EQ(Read(kClasses, {}, DataSpec::Header::kAbsent).train.examples,
+            (std::vector<float>{0, 1, 3, 4}));
+}
+
+TEST_F(CsvFormatTest, NamedLabelsMakeTheFirstLineAHeader) {
+  Write("2019,2020,2021\n2,3,4\n", "2019,2020,2021\n5,6,7\n");
+
+  EXPECT_EQ(Read(kTargets, {"2020"}).train.targets, std::vector<float>{3});
+}
+
 TEST_F(CsvFormatTest, EndsOfLinesSpacesAndAByteOrderMarkMeanNothing) {
   Write(
       "\xEF\xBB\xBF"
       "1, 2 ,0\r\n3,\"4\",1.0\r\n\r\n\n",
-      "1,2,0");
+      "1,2,0\r5,6,0\r");
 
   const DataSplits splits = Read();
 
   EXPECT_EQ(splits.train.examples, (std::vector<float>{1, 2, 3, 4}));
   EXPECT_EQ(splits.train.labels, (std::vector<uint32_t>{0, 1}));
-  EXPECT_EQ(splits.test.count(), 1u);
+  EXPECT_EQ(splits.test.examples, (std::vector<float>{1, 2, 5, 6}));
 }
 
 TEST_F(CsvFormatTest, TakesNoMoreMemoryThanItsExamples) {
@@ -102,7 +150,7 @@ TEST_F(CsvFormatTest, RefusesByItsCountOfLinesWhatMemoryCannotHold) {
   for (int i = 0; i < 100'000; ++i) row += ",1";
   Write(row + std::string(10'000'000, '\n'), "1,2,0\n");
 
-  const absl::Status status = ReadCsv(directory_.path(), {}, kClasses, {}).status();
+  const absl::Status status = ReadCsv(Spec(), kClasses, {}).status();
 
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("train.csv: no memory for the data: 4000040000000 bytes"),
@@ -121,8 +169,7 @@ TEST_F(CsvFormatTest, TellsItsProgressAndGivesUpWhenTold) {
     return shares.size() < 2;
   };
 
-  EXPECT_EQ(ReadCsv(directory_.path(), {}, kClasses, gives_up).status().code(),
-            absl::StatusCode::kCancelled);
+  EXPECT_EQ(ReadCsv(Spec(), kClasses, gives_up).status().code(), absl::StatusCode::kCancelled);
   ASSERT_EQ(shares.size(), 2u);
   EXPECT_NEAR(shares[1], 0.41, 0.01);  // Still in the first of two passes.
 }
@@ -148,7 +195,15 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"a,b,c\n", "train.csv: has no examples"},
         Bad{"1,2,0\n1,x,0\n", "train.csv: line 2, column 2: found \"x\"" + kValue},
         Bad{"a,b,c\n1,2,0\n1,1 2,0\n", "train.csv: line 3, column 2 (b): found \"1 2\"" + kValue},
-        Bad{"a,2,c\n1,2,0\n", "train.csv: line 1, column 1: found \"a\"" + kValue},
+        Bad{"1,2,0\nNA,NA,NA\n", "train.csv: line 2, column 1: found \"NA\"" + kValue},
+        Bad{"1,NA,0\n1,2,0\n", "train.csv: line 1, column 2: found \"NA\"" + kValue},
+        Bad{"1,2,0\n+-1,2,0\n", "train.csv: line 2, column 1: found \"+-1\"" + kValue},
+        Bad{"1,2,0\n\"1,5\",2,0\n", "train.csv: line 2, column 1: found \"1,5\"" + kValue},
+        Bad{"1,2,0\n1,\"2,0\n",
+            "train.csv: line 2: a field begins with \" and does not end with one"},
+        Bad{"1,2,0,\n", "train.csv: line 1, column 4: found nothing" + kClass},
+        Bad{"\x1f\x8b\x08", "train.csv: is packed by gzip; unpack it first, with gzip -d"},
+        Bad{"\xff\xfe\x31", "train.csv: is UTF-16; save it as UTF-8"},
         Bad{"1,2,0\n1,,0\n", "train.csv: line 2, column 2: found nothing" + kValue},
         Bad{"1,2,0\n1,nan,0\n", "train.csv: line 2, column 2: found \"nan\"" + kValue},
         Bad{"1,2,0\n-inf,2,0\n", "train.csv: line 2, column 1: found \"-inf\"" + kValue},
@@ -168,10 +223,9 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{",a,b\n0,1,2\n",
             "train.csv: line 1, column 1: found no name, expected one in every column of a header "
             "(pandas writes its index so, unless told to_csv(path, index=False))"},
-        Bad{"0,1,2,3,4\n5,6,7,8,1\n",
-            "train.csv: line 1: found 0 to 4, which number the columns (pandas writes so where "
-            "they have no names) and are no example; drop that line (to_csv(header=False)), or "
-            "name the columns"},
+        Bad{"a,b,\n0,1,2\n",
+            "train.csv: line 1, column 3: found no name, expected one in every column of a header "
+            "(there is a column behind every comma)"},
         Bad{std::string("1,2,0\n1,\x00\x01,0\n", 12),
             "train.csv: line 2, column 2: found \"\\x00\\x01\"" + kValue}));
 
@@ -182,7 +236,7 @@ TEST_F(CsvFormatTest, SaysWhichColumnIsNotThere) {
       ErrorOf("a,b,a\n1,2,0\n", kClasses, {"a"}),
       "train.csv: line 1: found several columns \"a\", expected one; the columns are a, b, a");
   EXPECT_EQ(ErrorOf("1,2,0\n", kClasses, {"a"}),
-            "train.csv: line 1: found numbers, expected the names of columns, \"a\" among them");
+            "train.csv: line 1: found no columns \"a\", expected one; the columns are 1, 2, 0");
 }
 
 TEST_F(CsvFormatTest, RefusesATestFileOfAnotherTable) {
