@@ -48,6 +48,7 @@ WRONG = {
     "a key of another rule": MINIMAL + "optimizer: {kind: sgd, momentum: 0.5}",
     "a key of another schedule by default": MINIMAL + "optimizer: {schedule: {factor: 0.5}}",
     "a path of generated data": MINIMAL + "data: {path: somewhere}",
+    "a header that is a number": MINIMAL + "data: {format: csv, path: tables, header: 1}",
     "a worker made faster": MINIMAL + "testing: {workers: [{slower: 0.5}]}",
     "a worker with an unknown setting": MINIMAL + "testing: {workers: [{slow: 2}]}",
     "tensors without an option": MINIMAL + "optimizer: {per_tensor: [{match: 0.bias}]}",
@@ -63,6 +64,8 @@ RIGHT = {
     "layers of every form": "model: {input: [1, 28, 28], layers: [conv2d: {channels: 6, kernel: 5},"
                             " max_pool, average_pool: {stride: 1}, dropout: {rate: 0.5}, relu: ,"
                             " flatten, dense: {units: 10}]}",
+    "a table with a header": MINIMAL + "data: {format: csv, path: tables, header: true}",
+    "a table that tells": MINIMAL + "data: {format: csv, path: tables, header: auto}",
     "times and bytes": MINIMAL + "cluster: {lease: 1.5m}\nwire: {chunk_bytes: 64KiB, "
                                  "push_bytes_max: 0}",
     "a name of digits": MINIMAL + "name: 2024",

@@ -136,6 +136,7 @@ TEST(NpyPreambleTest, SaysWhatIsThereInItsPlace) {
 
   EXPECT_EQ(message(""), "is no .npy file: it does not begin with \\x93NUMPY");
   EXPECT_EQ(message("1.0,2.0,3"), "is no .npy file: it does not begin with \\x93NUMPY");
+  EXPECT_EQ(message("\x1f\x8b\x08"), "is packed by gzip; unpack it first, with gzip -d");
   EXPECT_EQ(message("PK\x03\x04"),
             "is a .npz archive; save each array by itself with numpy.save(path, array)");
   EXPECT_EQ(message(Bytes({1, 0})), "truncated: no header");
