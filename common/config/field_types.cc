@@ -34,10 +34,7 @@ struct ReadAs {
   std::optional<FieldValue> operator()(const ListType& type) const {
     if (node.kind != YamlNode::Kind::kList || node.items.size() < type.items_min ||
         node.items.size() > type.items_max) {
-      const std::string found = node.kind == YamlNode::Kind::kList
-                                    ? fmt::format("{}", node.items.size())
-                                    : DescribeNode(node);
-      return Refuse(node, fmt::format("must be {}, not {}", DescribeField(type), found));
+      return RefuseKind(type, node);
     }
     std::vector<ScalarValue> values;
     bool is_good = true;
@@ -60,7 +57,7 @@ struct ReadAs {
   std::optional<FieldValue> operator()(const LayersType& type) const {
     if (node.kind != YamlNode::Kind::kList || node.items.empty() ||
         node.items.size() > kLayersMax) {
-      return Refuse(node, fmt::format("must be {}", DescribeField(type)));
+      return RefuseKind(type, node);
     }
     std::vector<LayerSpec> layers;
     for (const YamlNode& item : node.items) {
@@ -89,7 +86,7 @@ struct ReadAs {
                                         std::optional<Record> read_item(size_t, const YamlNode&,
                                                                         DiagnosticList&)) const {
     if (node.kind != YamlNode::Kind::kList || node.items.size() > items_max) {
-      return Refuse(node, fmt::format("must be {}", DescribeField(type)));
+      return RefuseKind(type, node);
     }
     std::vector<Record> records;
     for (size_t place = 0; place < node.items.size(); ++place) {
@@ -99,6 +96,16 @@ struct ReadAs {
     }
     if (records.size() < node.items.size()) return std::nullopt;
     return records;
+  }
+
+  /// Reports that the node is no list, or one with too few or too many items.
+  std::optional<FieldValue> RefuseKind(const FieldType& type, const YamlNode& list) const {
+    const bool is_list = list.kind == YamlNode::Kind::kList;
+    const bool is_item = list.kind == YamlNode::Kind::kScalar || list.kind == YamlNode::Kind::kMap;
+    return Refuse(
+        list, fmt::format("must be {}, not {}{}", DescribeField(type),
+                          is_list ? fmt::format("{} items", list.items.size()) : DescribeNode(list),
+                          is_item ? "; put it into brackets, [ and ]" : ""));
   }
 
   std::optional<FieldValue> Refuse(const YamlNode& at, const std::string& message) const {

@@ -132,8 +132,13 @@ std::optional<LayerSpec> ReadLayer(const YamlNode& node, DiagnosticList& diagnos
     return ReadSettings(*kind, node.source, YamlNode(), diagnostics);
   }
   if (node.kind != YamlNode::Kind::kMap || node.entries.size() != 1) {
+    const std::string found = node.kind == YamlNode::Kind::kMap
+                                  ? fmt::format("a map of {} keys", node.entries.size())
+                                  : DescribeNode(node);
     diagnostics.Report(node.source,
-                       "a layer is a name, or a name with its settings: dense: {units: 10}");
+                       fmt::format("a layer is a name, or a name with its settings as dense: "
+                                   "{{units: 10}}, not {}",
+                                   found));
     return std::nullopt;
   }
   const YamlNode::Entry& entry = node.entries.front();

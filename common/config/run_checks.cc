@@ -245,9 +245,7 @@ void CheckServer(Draft draft, size_t index, std::map<std::string, size_t>& seen,
   const Source source = draft.ItemSource("cluster.servers", index);
   const std::optional<ServerAddress> address = ParseServerAddress(text);
   if (!address) {
-    diagnostics.Report(source, fmt::format("server \"{}\" must be host:port, with a port in "
-                                           "[1, 65535]",
-                                           text));
+    diagnostics.Report(source, fmt::format("server {}", AddressError(text)));
     return;
   }
   if (!seen.emplace(address->ToString(), index).second) {

@@ -10,6 +10,7 @@
 #include "common/base/utf8.h"
 #include "common/config/field_table.h"
 #include "common/config/suggestion.h"
+#include "common/config/yaml_number.h"
 
 namespace slipstream {
 namespace {
@@ -63,6 +64,9 @@ std::string ValueCutAtCommas(const YamlNode& map, size_t place) {
   return value;
 }
 
+/// Returns the text with a point in the place of its comma.
+std::string WithPoint(std::string text, size_t comma) { return text.replace(comma, 1, "."); }
+
 /// Says what was probably meant by `map.entries[place]`, whose key is unknown.
 std::string HintAt(std::string_view section, const YamlNode& map, size_t place) {
   const YamlNode::Entry& entry = map.entries[place];
@@ -72,6 +76,9 @@ std::string HintAt(std::string_view section, const YamlNode& map, size_t place) 
   if (!near.empty() || HasValue(entry) || !map.is_flow) return near;
   const std::string value = ValueCutAtCommas(map, place);
   if (value.empty()) return "";
+  if (const size_t comma = value.find(','); ReadYamlNumber(WithPoint(value, comma))) {
+    return fmt::format("; between braces a comma ends a value: write {}", WithPoint(value, comma));
+  }
   return fmt::format("; between braces a comma ends a value: quote it, \"{}\"", value);
 }
 
@@ -307,7 +314,10 @@ void ReadFlags(const std::vector<std::string>& flags, RunDraft& draft,
     const Source source = Label("--set " + flag);
     const size_t equals = flag.find('=');
     if (equals == std::string::npos || equals == 0) {
-      diagnostics.Report(source, "must be key=value, as in training.epochs=3");
+      diagnostics.Report(source,
+                         fmt::format("must be key=value, as in training.epochs=3, and has no "
+                                     "{}",
+                                     equals == 0 ? "key" : "="));
       continue;
     }
     const std::string path = flag.substr(0, equals);

@@ -1,5 +1,7 @@
 #include "common/config/server_address.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -57,6 +59,30 @@ bool ServerAddress::IsLoopback() const {
 
 std::string ServerAddress::ToString() const { return host + ":" + std::to_string(port); }
 
+namespace {
+
+/// Returns why `text` is no address. REQUIRES: it is none.
+std::string MisfitOf(std::string_view text) {
+  if (const size_t scheme = text.find("://"); scheme != text.npos) {
+    return fmt::format("as it begins with {}", text.substr(0, scheme + 3));
+  }
+  const size_t colon = text.rfind(':');
+  if (colon == text.npos || text.ends_with(']')) return "as it has no port, for example :7070";
+  const std::string_view host = text.substr(0, colon);
+  const std::string_view port = text.substr(colon + 1);
+  if (host.empty()) return "as it has no host";
+  if (host.find(':') != host.npos && (host.front() != '[' || host.back() != ']')) {
+    return "as an IPv6 address needs brackets, for example [::1]:7070";
+  }
+  if (!ParseServerAddress("localhost:" + std::string(port))) {
+    return fmt::format("as its port, \"{}\", is no number in [1, 65535] without zeros before it",
+                       port);
+  }
+  return fmt::format("as no host can be named \"{}\"", host);
+}
+
+}  // namespace
+
 std::optional<ServerAddress> ParseServerAddress(std::string_view text) {
   const size_t colon = text.rfind(':');
   if (colon == std::string_view::npos) return std::nullopt;
@@ -73,7 +99,8 @@ std::optional<ServerAddress> ParseServerAddress(std::string_view text) {
 }
 
 std::string AddressError(const std::string& text) {
-  return ParseServerAddress(text).has_value() ? "" : "\"" + text + "\" is not host:port";
+  if (ParseServerAddress(text).has_value()) return "";
+  return fmt::format("\"{}\" is not host:port, {}", text, MisfitOf(text));
 }
 
 }  // namespace slipstream

@@ -19,9 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The forms of a number without a sign, and of a whole number, as in scalar_reader.cc.
-constexpr char kDecimal[] = R"((0|[1-9][0-9]*)(\.[0-9]+)?)";
-constexpr char kWhole[] = "(0|[1-9][0-9]*)";
+// The form of a number before a unit, as in scalar_reader.cc.
+constexpr char kDecimal[] = R"(\+?([0-9]+\.?[0-9]*|\.[0-9]+))";
 
 /// Returns a choice as YAML's readers have it: true and false are no text to them.
 Json ChoiceJson(const std::string& name) {
@@ -42,7 +41,7 @@ struct SchemaOfScalar {
     Json plain = {{"type", "integer"}, {"minimum", type.min}, {"maximum", type.max}};
     if (type.multiple_of > 1) plain["multipleOf"] = type.multiple_of;
     const Json with_unit = {{"type", "string"},
-                            {"pattern", std::string("^") + kWhole + "(KiB|MiB|GiB)$"}};
+                            {"pattern", std::string("^") + kDecimal + "(KiB|MiB|GiB)$"}};
     Json forms = Json::array({plain, with_unit});
     if (type.takes_zero) forms.push_back({{"const", 0}});
     return {{"anyOf", forms}};

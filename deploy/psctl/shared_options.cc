@@ -58,9 +58,8 @@ void AddPeer(CLI::App& command, std::string& coordinator, SecuritySpec& security
       ->envname("PS_COORDINATOR")
       ->required();
   command.callback([&coordinator] {
-    if (ParseServerAddress(coordinator)) return;
-    throw CLI::ValidationError("--coordinator",
-                               "'" + coordinator + "' is not host:port, as in localhost:7070");
+    const std::string error = AddressError(coordinator);
+    if (!error.empty()) throw CLI::ValidationError("--coordinator", error);
   });
   AddSecurityFlags(command, security);
 }

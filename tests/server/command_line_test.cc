@@ -57,8 +57,9 @@ TEST(CommandLineTest, HelpAndVersionEndWellAndWrongUsageWithTwo) {
 
 TEST(CommandLineTest, NamesWhatAFlagTakes) {
   EXPECT_THAT(Refusal({"--shard", "-1"}),
-              HasSubstr("--shard: must be a whole number in [0, 255], not \"-1\"\n"));
-  EXPECT_THAT(Refusal({"--shard", "256"}), HasSubstr("a whole number in [0, 255], not \"256\"\n"));
+              HasSubstr("--shard: must be a whole number in [0, 255]: -1 is too small\n"));
+  EXPECT_THAT(Refusal({"--shard", "256"}),
+              HasSubstr("a whole number in [0, 255]: 256 is too large\n"));
   EXPECT_THAT(Refusal({"--shard", "0", "--log-level", "warn"}),
               HasSubstr("--log-level: must be debug, info, warning or error, not \"warn\""));
   EXPECT_THAT(Refusal({"--shard", "0", "--log-format", "xml"}),
@@ -71,7 +72,7 @@ TEST(CommandLineTest, TheCoordinatorsAddressIsForTheOtherShards) {
   for (const char* wrong : {"foo", ":7070", "localhost:", "localhost:0", "a:b"}) {
     SCOPED_TRACE(wrong);
     EXPECT_THAT(Refusal({"--shard", "1", "--coordinator", wrong}),
-                HasSubstr(std::string("--coordinator: \"") + wrong + "\" is not host:port\n"));
+                HasSubstr(std::string("--coordinator: \"") + wrong + "\" is not host:port, as "));
   }
 }
 
@@ -84,7 +85,7 @@ TEST(CommandLineTest, AnAggregatorHasNoAddressInTheSettings) {
   EXPECT_THAT(Refusal({"--shard", "0", "--aggregate", "3"}),
               HasSubstr("--aggregate needs --listen HOST:PORT"));
   EXPECT_THAT(Refusal({"--shard", "0", "--aggregate", "4096", "--listen", "localhost:0"}),
-              HasSubstr("--aggregate: must be a whole number in [0, 4095], not \"4096\"\n"));
+              HasSubstr("--aggregate: must be a whole number in [0, 4095]: 4096 is too large\n"));
 }
 
 }  // namespace

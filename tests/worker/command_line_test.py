@@ -21,8 +21,9 @@ class CommandLineTest(unittest.TestCase):
         return done.stderr
 
     def test_names_the_ids_that_workers_may_have(self):
-        for wrong in ("-1", "4096", "first"):
-            self.assertIn(f'--worker: must be a whole number in [0, 4095], not "{wrong}"\n',
+        for wrong, why in (("-1", "-1 is too small"), ("4096", "4096 is too large"),
+                           ("first", '"first" is not a number')):
+            self.assertIn(f"--worker: must be a whole number in [0, 4095]: {why}\n",
                           self.refused("--worker", wrong))
 
     def test_names_what_there_is_to_choose_from(self):

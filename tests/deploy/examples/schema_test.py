@@ -1,6 +1,7 @@
 """An independent validator checks the schema of run.yaml: correct files pass, wrong ones do not."""
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import unittest
@@ -75,6 +76,37 @@ RIGHT = {
 }
 
 
+# Numbers and truth in all the forms of YAML 1.2.
+FORMS = MINIMAL + """
+seed: 0x1F
+training: {epochs: 0o17, batch_size: +8, max_seconds: 1.}
+optimizer:
+  kind: momentum
+  learning_rate: 3.e-4
+  momentum: .9
+  weight_decay: +1e-4
+data: {train_examples: 2000}
+cluster: {lease: .5m}
+wire: {chunk_bytes: 1.5MiB}
+worker: {algorithm: local_sgd, steps_by_speed: False}
+"""
+
+
+def core_loader():
+    """Returns a loader with the core schema of YAML 1.2, which editors follow; PyYAML's is that of 1.1."""
+    class Loader(yaml.SafeLoader):
+        yaml_implicit_resolvers = {}
+    whole = "[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+"
+    Loader.add_implicit_resolver("tag:yaml.org,2002:bool", re.compile("^(true|True|TRUE|false|False|FALSE)$"), None)
+    Loader.add_implicit_resolver("tag:yaml.org,2002:null", re.compile("^(null|Null|NULL|~|)$"), None)
+    Loader.add_implicit_resolver("tag:yaml.org,2002:int", re.compile(f"^({whole})$"), None)
+    Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(
+        r"^([-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)$"), None)
+    Loader.add_constructor("tag:yaml.org,2002:int", lambda loader, node: int(node.value, 0))
+    Loader.add_constructor("tag:yaml.org,2002:float", lambda loader, node: float(node.value))
+    return Loader
+
+
 def psctl(*arguments):
     return subprocess.run([program("deploy/psctl/psctl"), *arguments], text=True, timeout=DEADLINE_S,
                           check=False, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -125,6 +157,11 @@ class SchemaTest(unittest.TestCase):
             with self.subTest(what):
                 self.assertFalse(self.accepted_by_psctl(text))
                 self.assertNotEqual(self.errors(text), [])
+
+    def test_takes_every_form_of_a_number_as_the_parser_does(self):
+        self.assertEqual([error.message for error in
+                          self.validator.iter_errors(yaml.load(FORMS, core_loader()))], [])
+        self.assertTrue(self.accepted_by_psctl(FORMS))
 
     def test_takes_right_files_as_the_parser_does(self):
         for what, text in RIGHT.items():
