@@ -12,6 +12,7 @@
 
 #include "common/config/all_reduce_checks.h"
 #include "common/config/durability_checks.h"
+#include "common/config/epoch_checks.h"
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
@@ -163,24 +164,15 @@ void CheckSources(Draft draft, Diagnostics diagnostics) {
                        "model.from workers needs data.from workers: nobody else knows what "
                        "examples their model takes");
   }
-  constexpr const char* kEpochs = "training.epochs";
-  if (spec.data.from == SuppliedBy::kSettings || !draft.IsUsable(kEpochs)) return;
   if (!draft.IsUsable("training.work") || !draft.IsUsable("data.examples")) return;
   constexpr uint64_t kHandedOutMax = std::numeric_limits<uint32_t>::max();
-  if (spec.training.work == TrainingSpec::Work::kHandedOut && spec.data.examples > kHandedOutMax) {
+  if (spec.data.from == SuppliedBy::kWorkers && !spec.chooses_own_work() &&
+      spec.data.examples > kHandedOutMax) {
     diagnostics.Report(draft.KeySource("data.examples"),
                        fmt::format("at most {} examples can be handed out; with training.work own "
                                    "there may be more",
                                    kHandedOutMax));
   }
-  const bool is_one_epoch =
-      spec.training.work == TrainingSpec::Work::kOwn && spec.data.examples == 0;
-  if (!is_one_epoch || spec.training.epochs == 1) return;
-  diagnostics.Report(
-      draft.KeySource(kEpochs),
-      "with training.work own, epochs need \"data.examples\", the number of examples "
-      "that count as one; without it the whole run is one, and ends by max_steps or "
-      "max_seconds, or when a worker or psctl stop ends it");
 }
 
 void CheckTarget(Draft draft, Diagnostics diagnostics) {
@@ -407,6 +399,7 @@ void CheckTransport(Draft draft, Diagnostics diagnostics) {
 void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckModel(draft, diagnostics);
   CheckSources(draft, diagnostics);
+  CheckEpochs(draft, diagnostics);
   CheckDataPath(draft, diagnostics);
   CheckLabelColumns(draft, diagnostics);
   CheckPolicy(draft, diagnostics);

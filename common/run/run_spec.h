@@ -391,12 +391,23 @@ struct RunSpec {
   TestingSpec testing;
   SecuritySpec security;
 
+  /// Whether workers choose their own mini-batches.
+  bool chooses_own_work() const {
+    return data.from == SuppliedBy::kWorkers && training.work == TrainingSpec::Work::kOwn;
+  }
+
+  /// Whether the whole run is one epoch, as nothing says how many examples one has.
+  bool is_one_epoch() const { return chooses_own_work() && data.examples == 0; }
+
+  /// Whether no number of mini-batches ends the run.
+  bool is_endless() const { return is_one_epoch() && training.max_steps == 0; }
+
   /// Returns the number of examples of an epoch if it follows from the settings, whatever workers
   /// say of theirs.
   std::optional<uint64_t> fixed_examples() const {
     if (data.from == SuppliedBy::kSettings) return std::nullopt;
     if (data.examples > 0) return data.examples;
-    if (training.work == TrainingSpec::Work::kHandedOut) return std::nullopt;
+    if (!chooses_own_work()) return std::nullopt;
     const uint64_t steps = training.max_steps > 0 ? training.max_steps : kStepsMax;
     return steps * training.batch_size;
   }

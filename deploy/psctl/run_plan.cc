@@ -44,12 +44,6 @@ std::optional<uint64_t> BatchesPerEpoch(const RunSpec& spec) {
   return (*examples + batch - 1) / batch;
 }
 
-/// Returns whether no number of mini-batches ends the run.
-bool IsEndless(const RunSpec& spec) {
-  return spec.data.from == SuppliedBy::kWorkers && spec.training.work == TrainingSpec::Work::kOwn &&
-         spec.data.examples == 0 && spec.training.max_steps == 0;
-}
-
 bool LetsNothingBeyond(StalenessGuardSpec::Action action) {
   using Action = StalenessGuardSpec::Action;
   return action == Action::kReject || action == Action::kBlock || action == Action::kDrop;
@@ -179,7 +173,7 @@ std::string SaveStateText(const RunSpec& spec) {
 }
 
 std::string BatchesText(const RunSpec& spec, const RunPlan& plan) {
-  if (IsEndless(spec)) return "no limit";
+  if (spec.is_endless()) return "no limit";
   if (plan.batches_per_epoch) return fmt::format("{}", *plan.batches_per_epoch);
   return spec.data.from == SuppliedBy::kSettings ? "known once a worker has read the data"
                                                  : "known once a worker has said how many it has";
@@ -203,8 +197,8 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
        fmt::format("{}{:.3g}{}", plan.is_staleness_bounded ? "at most " : "",
                    plan.expected_staleness, of_last)},
       {"server memory, at most", is_known ? MemoryText(plan) : unknown},
-      {"epochs", IsEndless(spec) ? "until a worker or psctl stop ends it, or by max_seconds"
-                                 : fmt::format("{}", spec.training.epochs)},
+      {"epochs", spec.is_endless() ? "until a worker or psctl stop ends it, or by max_seconds"
+                                   : fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", BatchesText(spec, plan)},
   };
   if (spec.cluster.groups() > 0) {
