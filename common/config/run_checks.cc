@@ -342,9 +342,8 @@ void CheckShards(Draft draft, const NetShapes& net, Diagnostics diagnostics) {
     diagnostics.Report(
         draft.KeySource("cluster.servers"),
         fmt::format(
-            "there is one shard for each server, but {}{}",
-            std::string_view(message.data(), message.size()),
-            rule.measures_tensors ? fmt::format("; {} measures whole tensors", rule.name) : ""));
+            "{}{}", std::string_view(message.data(), message.size()),
+            rule.measures_tensors ? fmt::format(": {} measures whole tensors", rule.name) : ""));
     return;
   }
   size_t largest = 0;

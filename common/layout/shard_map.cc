@@ -38,6 +38,13 @@ size_t BestCut(const std::vector<Tensor>& tensors, size_t ideal, size_t move_max
   return best;
 }
 
+/// Says why a model of `count` such `parts` cannot be cut.
+std::string TooFew(size_t count, const std::string& parts, uint32_t shards) {
+  return std::to_string(shards) + " servers share the model, and it has only " +
+         std::to_string(count) + " " + parts + "; use at most " + std::to_string(count) +
+         (count == 1 ? " server" : " servers");
+}
+
 uint64_t FingerprintOf(const TensorLayout& layout, const std::vector<ParameterRange>& ranges) {
   std::string text = "slipstream shard map 1\n" + std::to_string(layout.Fingerprint()) + "\n";
   for (const ParameterRange& range : ranges) {
@@ -46,20 +53,23 @@ uint64_t FingerprintOf(const TensorLayout& layout, const std::vector<ParameterRa
   return XXH64(text.data(), text.size(), 0);
 }
 
-/// Returns where all shards but the first begin, on granules.
+/// Returns where all shards but the first begin: on granules, or anywhere if these are too few.
 absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, uint32_t shards) {
   constexpr size_t kCutValues = ShardMap::kCutValues;
-  const size_t granules = (layout.parameters() + kCutValues - 1) / kCutValues;
+  const size_t values = layout.parameters();
+  const size_t granules = (values + kCutValues - 1) / kCutValues;
+  std::vector<size_t> cuts;
   if (granules < shards) {
-    return absl::InvalidArgumentError(
-        std::to_string(layout.parameters()) + " parameters can be cut into at most " +
-        std::to_string(granules) + " shards of at least " + std::to_string(kCutValues) +
-        " values, not " + std::to_string(shards));
+    if (values < shards) {
+      return absl::InvalidArgumentError(
+          TooFew(values, values == 1 ? "parameter" : "parameters", shards));
+    }
+    for (uint32_t shard = 1; shard < shards; ++shard) cuts.push_back(values * shard / shards);
+    return cuts;
   }
 
   // Two neighbouring cuts that both move by an eighth of the distance between them cannot meet.
   const size_t move_max = std::min(ShardMap::kCutMoveValuesMax / kCutValues, granules / shards / 8);
-  std::vector<size_t> cuts;
   for (uint32_t shard = 1; shard < shards; ++shard) {
     cuts.push_back(BestCut(layout.tensors(), granules * shard / shards, move_max) * kCutValues);
   }
@@ -70,10 +80,8 @@ absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, ui
 absl::StatusOr<std::vector<size_t>> CutBetweenTensors(const TensorLayout& layout, uint32_t shards) {
   const std::vector<Tensor>& tensors = layout.tensors();
   if (tensors.size() < shards) {
-    return absl::InvalidArgumentError(std::to_string(tensors.size()) +
-                                      " tensors that have to stay whole can be cut into at most " +
-                                      std::to_string(tensors.size()) + " shards, not " +
-                                      std::to_string(shards));
+    return absl::InvalidArgumentError(
+        TooFew(tensors.size(), "tensors that have to stay whole", shards));
   }
 
   std::vector<size_t> cuts;

@@ -21,7 +21,8 @@ struct CutOptions {
 /// Which shard owns which contiguous range of the flat parameter vector. Ranges are contiguous and
 /// none is empty.
 ///
-/// Unless tensors have to stay whole, all cuts lie on 64-byte boundaries (16 values), so a large
+/// Unless tensors have to stay whole, all cuts lie on 64-byte boundaries (16 values; a model with
+/// fewer such granules than shards is cut in equal parts, wherever the cuts lie), so a large
 /// tensor is split where a cut falls. A cut that would split a tensor under `kWholeTensorValuesMax`
 /// is moved to the boundary nearby that splits off the least, so that small tensors are not
 /// scattered; alignment may still split off fewer than 16 values. No cut moves by more than
@@ -37,8 +38,8 @@ class ShardMap {
 
   ShardMap() = default;
 
-  /// Cuts a model. Fails if there are no shards, or more shards than granules, or than tensors
-  /// where these stay whole: each shard gets at least one.
+  /// Cuts a model. Fails if there are no shards, or more shards than values, or than tensors where
+  /// these stay whole: each shard gets at least one.
   static absl::StatusOr<ShardMap> Cut(const TensorLayout& layout, uint32_t shards,
                                       const CutOptions& options = {});
 

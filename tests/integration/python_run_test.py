@@ -79,6 +79,25 @@ class PythonRunTest(unittest.TestCase):
         run.save(path)
         self.assertIn(b'"weights"', path.read_bytes()[:2000])
 
+    def test_a_model_of_a_few_values_is_shared_by_all_servers(self):
+        few = {"weights": array.array("f", [0, 0, 0])}
+        for settings in ({"consistency.policy": "hardsync"}, {"consistency.policy": "softsync"},
+                         {"consistency.policy": "hogwild"}, {"wire.push_codec": "int8"},
+                         {"wire.transport": "shm"}, {"readers.versions_kept": 3},
+                         {"durability.level": "synced"}):
+            with self.subTest(**settings):
+                if "durability.level" in settings:
+                    settings["durability.directory"] = self.directory / "state"
+                live = self.servers(settings)
+                run = self.connect(live)
+                run.synchronize(few)
+                run.fetch()
+                for version in (1, 2):
+                    result = run.exchange({"weights": array.array("f", [1, 1, 1])})
+                    self.assertEqual((result.outcome, result.version), ("APPLIED", version))
+                self.assertEqual(run.weights["weights"].tolist(), [-1, -1, -1])
+                self.assertEqual(run.pull().tensors["weights"].tolist(), [-1, -1, -1])
+
     def test_each_result_is_that_of_its_push(self):
         run = self.ready(self.servers())
         first = run.push(gradient(1))

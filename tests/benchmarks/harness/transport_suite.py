@@ -11,7 +11,7 @@ SIZES = (64, MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 RULES = ("sgd", "momentum", "adam")
 QUICK_SIZES = (64 * MIB,)
 QUICK_RULES = ("sgd",)
-# A shard holds at least 16 values, the distance between two possible cuts.
+# A shard holds at least 16 values, or the cuts of the model are not aligned.
 PART_BYTES_MIN = 64
 
 

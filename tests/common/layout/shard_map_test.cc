@@ -113,9 +113,23 @@ TEST(ShardMapTest, SplitsALargeTensorInEqualParts) {
   for (uint32_t shard = 0; shard < 4; ++shard) EXPECT_EQ(map.range(ShardId{shard}).size(), 1'024u);
 }
 
-TEST(ShardMapTest, CutsAModelIntoAsManyShardsAsItHasGranulesAndNoMore) {
-  EXPECT_TRUE(ShardMap::Cut(Flat(33), 3).ok());
-  EXPECT_FALSE(ShardMap::Cut(Flat(33), 4).ok());
+TEST(ShardMapTest, CutsASmallModelInEqualParts) {
+  const ShardMap map = *ShardMap::Cut(Flat(10), 2);
+
+  EXPECT_EQ(map.range(ShardId{0}), (ParameterRange{0, 5}));
+  EXPECT_EQ(map.range(ShardId{1}), (ParameterRange{5, 10}));
+  for (size_t values = 1; values <= 80; ++values) {
+    for (uint32_t shards = 1; shards <= values; ++shards) {
+      ASSERT_TRUE(ShardMap::Cut(Flat(values), shards).ok()) << values << " into " << shards;
+    }
+  }
+}
+
+TEST(ShardMapTest, CutsAModelIntoAsManyShardsAsItHasValuesAndNoMore) {
+  const absl::Status one = ShardMap::Cut(Flat(1), 2).status();
+  EXPECT_EQ(one.message(),
+            "2 servers share the model, and it has only 1 parameter; use at most 1 server");
+  EXPECT_FALSE(ShardMap::Cut(Flat(33), 34).ok());
   EXPECT_FALSE(ShardMap::Cut(Flat(33), 0).ok());
   EXPECT_FALSE(ShardMap::Cut(TensorLayout(), 1).ok());
 }

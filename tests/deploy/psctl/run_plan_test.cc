@@ -214,7 +214,7 @@ TEST(RunPlanTest, RefusesMoreShardsThanTheModelHasRoomFor) {
   spec.model.preset.clear();
   spec.model.layers = {FlattenLayer{}, DenseLayer{.units = 2}};
   spec.model.input = {1, 2, 2};
-  spec.cluster.servers.assign(5, "localhost:0");
+  spec.cluster.servers.assign(11, "localhost:0");
 
   EXPECT_FALSE(PlanRun(spec).ok());
 }
