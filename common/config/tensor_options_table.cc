@@ -109,6 +109,14 @@ void CheckTensorOptions(const RunDraft& draft, const TensorLayout& layout,
     names.push_back(tensor.name);
     if (const auto item = FindTensorOptions(items, tensor.name)) counts[*item] = true;
   }
+  const bool freezes_all = std::ranges::all_of(names, [&](const std::string& name) {
+    const auto item = FindTensorOptions(items, name);
+    return item && items[*item].freezes();
+  });
+  if (freezes_all) {
+    diagnostics.Report(draft.KeySource(kPath),
+                       "nothing would train: every tensor has a learning_rate_factor of 0");
+  }
   for (size_t i = 0; i < items.size(); ++i) {
     if (counts[i]) continue;
     std::vector<std::string> matched;
