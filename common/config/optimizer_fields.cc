@@ -32,12 +32,15 @@ std::string OtherRates(double RuleRow::*rate_of) {
 }
 
 /// Returns "; 0.7 with diloco", for the algorithms with a rate of their own for the outer rule that
-/// they bring.
+/// they bring, and names those whose workers push gradients, so that the rates of deltas are too
+/// large.
 std::string OuterRatesOfAlgorithms() {
   std::string text;
   for (const AlgorithmRow& row : kAlgorithmRows) {
     if (row.outer_learning_rate)
       text += fmt::format("; {} with {}", *row.outer_learning_rate, row.name);
+    if (row.has_local_weights && row.pushes == PushKind::kGradient)
+      text += fmt::format("; those of optimizer.learning_rate with {}", row.name);
   }
   return text;
 }

@@ -104,7 +104,11 @@ void ResolveRates(RunDraft& draft) {
                       optimizer.learning_rate);
   WorkerSpec::Outer& outer = draft.spec.worker.outer;
   const AlgorithmRow& algorithm = RowOf(draft.spec.worker.algorithm);
-  const double of_rule = RowOf(outer.kind).outer_learning_rate;
+  // outer_learning_rate is for deltas, which have a rate in them already.
+  const bool pushes_gradients =
+      algorithm.has_local_weights && algorithm.pushes == PushKind::kGradient;
+  const RuleRow& rule = RowOf(outer.kind);
+  const double of_rule = pushes_gradients ? rule.learning_rate : rule.outer_learning_rate;
   const bool is_as_published = outer.kind == algorithm.outer;
   ResolveLearningRate(draft, "worker.outer",
                       is_as_published ? algorithm.outer_learning_rate.value_or(of_rule) : of_rule,

@@ -280,6 +280,13 @@ TEST(RunConfigTest, OfTwoSizesOfARoundTheStrongerCounts) {
   EXPECT_EQ(size("n: 2", {"consistency.c=0"}), 4u);
 }
 
+TEST(RunConfigTest, RulesOfPushedGradientsHaveTheRatesOfGradients) {
+  const RunSpec spec =
+      SpecOf("model: {preset: mlp}\nworker: {algorithm: downpour, outer: {kind: sgd}}");
+
+  EXPECT_EQ(spec.worker.outer.learning_rate, RowOf(RuleKind::kSgd).learning_rate);
+}
+
 TEST(RunConfigTest, DownpoursServersFollowScheduleAndDecay) {
   const RunSpec spec = SpecOf(R"(
 model: {preset: mlp}
