@@ -24,6 +24,7 @@
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
 #include "common/rpc/library_settings.h"
+#include "common/run/learning_warnings.h"
 #include "common/run/run_spec.h"
 #include "common/security/credential_files.h"
 #include "server/aggregator/aggregator.h"
@@ -143,6 +144,9 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
     } else {
       LogInfo("server listens",
               {{"address", process.address()}, {"shard", line.shard}, {"version", kVersion}});
+    }
+    if (line.shard == 0 && !line.aggregate.has_value()) {
+      for (const std::string& warning : LearningWarnings(run)) LogWarning(warning);
     }
     if (!credentials->is_encrypted() && run.security.accept_plaintext_risk) {
       LogWarning("nothing is encrypted: whoever reaches the servers can read and change the run");

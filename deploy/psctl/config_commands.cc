@@ -14,6 +14,7 @@
 #include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
+#include "common/run/learning_warnings.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/config_schema.h"
 #include "deploy/psctl/run_plan.h"
@@ -81,7 +82,14 @@ int ValidateCommand(const ValidateArguments& arguments) {
   }
   const RunSpec& spec = std::get<RunSpec>(loaded);
   const RunPlan plan = *PlanRun(spec);  // LoadConfig made sure that there is one.
-  const Json answer = {{"valid", true}, {"errors", Json::array()}, {"plan", PlanJson(spec, plan)}};
+  const std::vector<std::string> warnings = LearningWarnings(spec);
+  for (const std::string& warning : warnings) {
+    WriteToStderr(fmt::format("{}: warning: {}\n", arguments.config.path, warning));
+  }
+  const Json answer = {{"valid", true},
+                       {"errors", Json::array()},
+                       {"warnings", warnings},
+                       {"plan", PlanJson(spec, plan)}};
   fmt::print("{}", as_json ? JsonText(answer) : PlanText(spec, plan));
   return static_cast<int>(ExitCode::kOk);
 }

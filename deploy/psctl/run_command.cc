@@ -25,6 +25,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
 #include "common/process/stop_signal.h"
+#include "common/run/learning_warnings.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/failure_report.h"
@@ -62,8 +63,8 @@ bool IsElsewhere(const std::string& server) {
   return address.has_value() && !address->IsLoopback();
 }
 
-/// Reports which processes are about to start. Warns if cluster.servers names another machine,
-/// because all of them start on this one.
+/// Reports which processes are about to start. Warns of settings that are known not to learn, and
+/// if cluster.servers names another machine, because all of them start on this one.
 void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
   const bool as_json = spec.log.format == LogSpec::Format::kJson;
   const std::vector<std::string>& servers = spec.cluster.servers;
@@ -74,6 +75,7 @@ void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
   Tell(as_json, fmt::format("{} server{}{} and {} worker{}; run directory {}", servers.size(),
                             servers.size() == 1 ? "" : "s", between, spec.cluster.workers,
                             spec.cluster.workers == 1 ? "" : "s", run_dir));
+  for (const std::string& warning : LearningWarnings(spec)) Warn(as_json, warning);
   const auto elsewhere = std::ranges::find_if(servers, IsElsewhere);
   if (elsewhere == servers.end()) return;
   Warn(as_json, fmt::format("psctl run starts all servers on this machine, none at {}; "

@@ -1,8 +1,12 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <variant>
 
 #include "common/config/run_config.h"
+#include "common/run/learning_warnings.h"
 
 namespace slipstream {
 namespace {
@@ -39,6 +43,15 @@ TEST(ExamplesTest, OneOfTheUnevenMachinesIsSlowUnderEveryPolicy) {
 
     EXPECT_GT(slow, 5 * spec.testing.SlowdownOf(WorkerId{0}).delay) << policy;
     EXPECT_EQ(spec.testing.SlowdownOf(WorkerId{0}), spec.testing.SlowdownOf(WorkerId{2}));
+  }
+}
+
+TEST(ExamplesTest, NoneIsWarnedOf) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator("deploy/examples")) {
+    if (entry.path().extension() != ".yaml") continue;
+    const ConfigResult result = LoadRunConfig(entry.path());
+    ASSERT_TRUE(std::holds_alternative<RunSpec>(result)) << entry.path();
+    EXPECT_THAT(LearningWarnings(std::get<RunSpec>(result)), testing::IsEmpty()) << entry.path();
   }
 }
 

@@ -167,6 +167,26 @@ TEST_F(PsctlRunTest, WarnsOnceOfServersThatAreNotOnThisMachine) {
   EXPECT_EQ(Stderr().find(warning), Stderr().rfind(warning));
 }
 
+TEST_F(PsctlRunTest, WarnsOfSettingsThatAreKnownNotToLearn) {
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+  const std::vector<std::string> settings = {"--set", "worker.algorithm=diloco", "--set",
+                                             "consistency.policy=async"};
+  const char* const warning = "warning: worker.outer: nesterov with learning_rate 0.7";
+  std::vector<std::string> validate = {"validate", folder_ / "run.yaml", "-o", "json"};
+  validate.insert(validate.end(), settings.begin(), settings.end());
+  ChildProcess validating = Start(validate);
+
+  EXPECT_EQ(WaitForExit(validating), 0);
+  EXPECT_THAT(Stderr(), HasSubstr(warning));
+  EXPECT_EQ(nlohmann::json::parse(Stdout())["warnings"].size(), 1u);
+
+  ChildProcess running = StartRun(settings);
+
+  EXPECT_EQ(WaitForExit(running), 0) << Stderr();
+  EXPECT_THAT(Stderr(), HasSubstr(std::string("psctl: ") + warning));
+}
+
 TEST_F(PsctlRunTest, SaysThatInTheLogToo) {
   Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
   Say("FAKE_WORKER_1", "exit 0");
