@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "absl/time/time.h"
@@ -99,9 +100,20 @@ void AddDeadWorkers(const v1::RunStatus& status, std::vector<ScreenLine>& lines)
   }
 }
 
+void AddStalled(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (!worker.is_stalled()) continue;
+    lines.push_back(
+        {fmt::format("worker {} is stalled: it lives, and has neither fetched nor pushed "
+                     "for {}; see what its program waits for, such as examples",
+                     worker.worker(), DurationText(worker.idle_seconds())),
+         LineStyle::kAlarm});
+  }
+}
+
 void AddStragglers(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
   for (const v1::WorkerStatus& worker : status.workers()) {
-    if (!worker.is_straggler()) continue;
+    if (!worker.is_straggler() || worker.is_stalled()) continue;
     lines.push_back({fmt::format("worker {} is a straggler: {}", worker.worker(),
                                  Printable(worker.straggler_reason())),
                      LineStyle::kWarning});
@@ -160,6 +172,19 @@ std::string RoundText(const v1::WaitingRound& round) {
       DurationText(round.open_seconds()));
 }
 
+std::string AwaitedText(const v1::RunStatus& status) {
+  std::set<uint32_t> awaited;
+  for (const v1::WaitingRound& round : status.waiting_rounds()) {
+    awaited.insert(round.waiting_for().begin(), round.waiting_for().end());
+  }
+  for (const v1::WorkerStatus& worker : status.workers()) {
+    if (worker.is_stalled()) awaited.insert(worker.worker());
+  }
+  if (awaited.empty()) return "";
+  return fmt::format("; {} {} not pushed", WorkersText({awaited.begin(), awaited.end()}),
+                     awaited.size() == 1 ? "has" : "have");
+}
+
 std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
   std::vector<ScreenLine> lines;
   if (!status.failure().empty()) {
@@ -170,6 +195,7 @@ std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
     lines.push_back({MissingText(status), has_begun ? LineStyle::kAlarm : LineStyle::kWarning});
   }
   AddDeadWorkers(status, lines);
+  AddStalled(status, lines);
   AddStragglers(status, lines);
   for (const v1::WaitingRound& round : status.waiting_rounds()) {
     if (round.unchanged_seconds() < kRoundStillSecondsMax) continue;

@@ -17,11 +17,15 @@ inline constexpr double kServerSilenceSecondsMax = 2;
 /// A round to which nobody has pushed for longer than this is stalled.
 inline constexpr double kRoundStillSecondsMax = 1;
 
+/// Returns a text such as "; worker 3 has not pushed" about the workers that the run waits for,
+/// empty if it waits for none by name.
+std::string AwaitedText(const v1::RunStatus& status);
+
 /// Returns everything that needs somebody's attention, the worst first: a failure, servers,
 /// workers and aggregators that the run waits for and when it fails, dead workers and the causes,
-/// stragglers, stalled rounds, mini-batches that were left out, shards that went on from a
-/// checkpoint, lack a new one or have a slow log, push logs that end early, and workers that are
-/// slowed for a test.
+/// stalled workers, stragglers, stalled rounds, mini-batches that were left out, shards that went
+/// on from a checkpoint, lack a new one or have a slow log, push logs that end early, and workers
+/// that are slowed for a test.
 std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status);
 
 /// Returns "waiting for server 1 (localhost:7071), silent for 8.02 s, fails in 1m52s". REQUIRES:

@@ -122,7 +122,7 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
   Entry entry;
   entry.row = {
       fmt::format("{}", worker.worker()),
-      worker.is_straggler() ? "STRAGGLER" : worker.state(),
+      worker.is_stalled() ? "STALLED" : (worker.is_straggler() ? "STRAGGLER" : worker.state()),
       worker.host(),
       fmt::format("{}", worker.pushes()),
       worker.examples_per_second() > 0 ? ThreeDigits(worker.examples_per_second()) : "-",
@@ -139,7 +139,7 @@ Entry EntryOf(const v1::WorkerStatus& worker) {
     // A dead worker has no figures.
     entry.style = LineStyle::kAlarm;
     entry.rank = 1;
-  } else if (worker.is_straggler()) {
+  } else if (worker.is_stalled() || worker.is_straggler()) {
     entry.style = LineStyle::kWarning;
     entry.rank = 2;
   }

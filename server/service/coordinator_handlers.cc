@@ -122,6 +122,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
     caller.Audit("joined", fmt::format("worker {} incarnation {}", Value(identity->worker),
                                        Value(identity->incarnation)));
     heartbeats_.erase(identity->worker);
+    acts_.erase(identity->worker);
     *reply->mutable_identity() = ToWire(*identity);
     reply->set_settings(options_.settings);
     for (const auto& server : coordinator_.servers().servers()) {
@@ -206,6 +207,14 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
   }
   if (!taken.ok()) return taken;
   coordinator_.OnMeasured(worker, request.evaluation(), request.measured_examples(), now);
+  Act& act = acts_[worker.worker];
+  const bool gets_on = request.examples() != act.examples ||
+                       request.evaluation() != act.evaluation ||
+                       request.measured_examples() != act.measured;
+  if (gets_on) act.last = now;
+  act.examples = request.examples();
+  act.evaluation = request.evaluation();
+  act.measured = request.measured_examples();
   heartbeats_[worker.worker] = *std::move(figures);
   reply = NewsFor(coordinator_, worker.worker);
   return absl::OkStatus();
@@ -243,6 +252,7 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
       const absl::Status taken =
           coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
       if (taken.ok()) stream.IsOf(worker.worker);
+      if (taken.ok()) acts_[worker.worker].waits_for_work = true;
       return taken;
     };
     const Life life{request.life()};
@@ -253,6 +263,8 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
           coordinator_.AskWork(worker, stage, newest, life);
       if (!answer.ok()) return answer.status();
       if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
+      acts_[worker.worker].last = options_.now();
+      acts_[worker.worker].waits_for_work = false;
       stream.reply() = ToWire(*answer);
       return absl::OkStatus();
     };

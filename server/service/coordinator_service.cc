@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
@@ -32,6 +35,11 @@ class CoordinatorService::Call final : public grpc::ServerUnaryReactor, public C
 
 namespace {
 
+// How often workers are looked at that may have come to a standstill, and how many leases long they
+// may be idle in any case.
+constexpr absl::Duration kLookInterval = absl::Seconds(1);
+constexpr int kIdleLeases = 6;
+
 // How soon a state that could not be written is written again.
 constexpr std::chrono::seconds kKeepAgain{1};
 
@@ -52,7 +60,9 @@ CoordinatorService::CoordinatorService(Options options)
     : options_(std::move(options)),
       watchers_([this] { return Status(); }),
       coordinator_(options_.run, options_.spec, options_.now()),
-      settings_(options_.spec) {
+      settings_(options_.spec),
+      stalled_({.idle_min = kIdleLeases * options_.spec.cluster.lease,
+                .first_idle_max = options_.spec.cluster.start_timeout}) {
   if (options_.kept.has_value()) {
     MutexLock lock(mutex_);
     PS_CHECK(coordinator_.Restore(options_.kept->first, options_.now()).ok());
@@ -180,6 +190,9 @@ void CoordinatorService::RunTimer() {
       const absl::Time now = options_.now();
       coordinator_.Tick(now);
       aftermath = Settle(now);
+      for (Coordinator::Note& note : LookForStalled(now)) {
+        aftermath.notes.push_back(std::move(note));
+      }
     }
     Finish(std::move(aftermath));
     TickWatchers();
@@ -297,6 +310,74 @@ void CoordinatorService::FinishNow(const Aftermath& aftermath) const {
   for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }
 
+std::vector<Coordinator::Note> CoordinatorService::LookForStalled(absl::Time now) {
+  std::vector<Coordinator::Note> notes;
+  if (now < next_look_) return notes;
+  next_look_ = now + kLookInterval;
+  for (const StalledWorkers::Change& change : stalled_.Update(SignsNow(now), now)) {
+    const char* const text = change.is_stalled
+                                 ? "worker stalled: it lives, and neither fetches nor pushes"
+                                 : "worker goes on after it was stalled";
+    notes.push_back(
+        {change.is_stalled,
+         LogLine(text, {{"worker", Value(change.worker)},
+                        {"host", coordinator_.membership().workers().at(change.worker).host},
+                        {"seconds", absl::ToDoubleSeconds(change.idle)}})});
+  }
+  return notes;
+}
+
+std::vector<StalledWorkers::Sign> CoordinatorService::SignsNow(absl::Time now) {
+  std::vector<StalledWorkers::Sign> signs;
+  const Phase phase = coordinator_.phase();
+  // Under allreduce all stand still together, and no server sees for whom.
+  const bool is_under_way = phase == Phase::kTraining || phase == Phase::kDraining;
+  if (!is_under_way || options_.spec.all_reduces()) return signs;
+
+  std::map<WorkerId, absl::Time> acts;
+  std::set<WorkerId> awaited;
+  for (const auto& [number, shard] : shards_) {
+    const absl::Time heard = coordinator_.servers().servers()[number]->last_heard;
+    for (const v1::ShardWorkerStatus& line : shard.workers()) {
+      if (!line.has_idle_seconds()) continue;
+      absl::Time& act = acts.emplace(WorkerId{line.worker()}, absl::InfinitePast()).first->second;
+      act = std::max(act, heard - absl::Seconds(line.idle_seconds()));
+    }
+    for (const uint32_t worker : shard.waiting_for()) awaited.insert(WorkerId{worker});
+  }
+  // Whose push an aggregator holds until those of others have come waits for an answer, too.
+  const uint32_t fanout = options_.spec.cluster.tree.fanout;
+  std::map<uint32_t, std::set<uint32_t>> awaited_in_group;
+  for (const auto& [name, aggregator] : aggregators_) {
+    awaited_in_group[name.first].insert(aggregator.waiting_for().begin(),
+                                        aggregator.waiting_for().end());
+  }
+  // Without a server nobody gets on.
+  const std::optional<Coordinator::MissingMembers> missing = coordinator_.Missing(now);
+  const bool lacks_server = missing.has_value() && !missing->shards.empty();
+  const bool work_ends = phase == Phase::kDraining || coordinator_.WorkEnds();
+  for (const auto& [id, worker] : coordinator_.membership().workers()) {
+    if (worker.state != Membership::State::kLive) continue;
+    const bool has_to_push = awaited.empty() ? coordinator_.HasWork(id) : awaited.contains(id);
+    if (work_ends && !has_to_push) continue;
+    const Act& act = acts_[id];
+    const auto at_shards = acts.find(id);
+    absl::Time last = act.last;
+    if (at_shards != acts.end()) last = std::max(last, at_shards->second);
+    const auto group =
+        fanout > 0 ? awaited_in_group.find(Value(id) / fanout) : awaited_in_group.end();
+    const bool waits_in_group = group != awaited_in_group.end() && !group->second.empty() &&
+                                !group->second.contains(Value(id));
+    if (act.waits_for_work || waits_in_group || lacks_server) last = now;
+    signs.push_back({.worker = id,
+                     .incarnation = worker.incarnation,
+                     .last_act = last,
+                     .has_pushed = worker.pushed > WorkerClock{},
+                     .measures = act.evaluation != 0});
+  }
+  return signs;
+}
+
 std::vector<v1::AggregatorStatus> CoordinatorService::AggregatorsNow(absl::Time now) {
   std::vector<v1::AggregatorStatus> all;
   const Aggregators& known = coordinator_.aggregators();
@@ -349,6 +430,8 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     of_worker.record = worker;
     of_worker.lease_left = coordinator_.membership().LeaseLeft(worker, now);
     of_worker.has_work = coordinator_.HasWork(id);
+    of_worker.idle = stalled_.IdleFor(id, now);
+    of_worker.is_stalled = stalled_.IsStalled(id);
     const auto heartbeat = heartbeats_.find(id);
     if (heartbeat != heartbeats_.end()) of_worker.heartbeat = heartbeat->second;
   }

@@ -30,6 +30,7 @@
 #include "server/service/question_stream.h"
 #include "server/service/status_watchers.h"
 #include "server/status/run_status.h"
+#include "server/status/stalled_workers.h"
 #include "server/status/version_skew.h"
 
 namespace slipstream {
@@ -190,6 +191,11 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                              v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Returns the notes on workers that have come to a standstill, or go on.
+  std::vector<Coordinator::Note> LookForStalled(absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<StalledWorkers::Sign> SignsNow(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   absl::Status TakeServerReport(const v1::SyncServerRequest& request, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeAggregatorReport(const v1::SyncServerRequest& request, absl::Time now)
@@ -239,6 +245,18 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
       ABSL_GUARDED_BY(mutex_);
   VersionSkew skew_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, v1::HeartbeatRequest> heartbeats_ ABSL_GUARDED_BY(mutex_);
+
+  /// The newest that a worker has shown here of being at work, since it registered.
+  struct Act {
+    absl::Time last = absl::InfinitePast();
+    bool waits_for_work = false;
+    uint64_t examples = 0;
+    uint64_t evaluation = 0;  // Under way; 0 if none is.
+    uint64_t measured = 0;
+  };
+  std::map<WorkerId, Act> acts_ ABSL_GUARDED_BY(mutex_);
+  StalledWorkers stalled_ ABSL_GUARDED_BY(mutex_);
+  absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 
   // With Options::keep: coordinator_.journal_changes() that the disk is to have, and has; and what
   // waits for that, by age.

@@ -57,7 +57,7 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     if (orders.number <= orders_.number) return;
     is_news = orders.phase != orders_.phase || orders.view.number != orders_.view.number;
     orders_ = orders;
-    step_times_.OnView(orders.view);
+    step_times_.OnView(orders.view, options_.now());
     const bool had_failed = !shard_->failure().empty();
     NoteModel();
     if (checkpoints_ != nullptr) checkpoints_->Keep(orders.save.safe);
@@ -249,6 +249,7 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
+    if (request.trains) step_times_.OnAsked(request.identity->worker, options_.now());
     deliveries = Absorb(shard_->Pull(NameOf(call), request));
   }
   std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
@@ -363,6 +364,11 @@ void ShardEngine::NotePush(const PushRecord& record) {
     step_times_.OnExcuse(worker, header.base);
   } else {
     step_times_.OnGradient(worker, header.base, options_.now());
+  }
+  if (header.pull) {
+    step_times_.OnAsked(worker, options_.now());
+  } else {
+    step_times_.OnPushed(worker, options_.now());
   }
   if (push_log_ != nullptr) {
     push_log_->Add(absl::Now(), header, record.reply, shard_->machine().stage());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "common/base/duration_text.h"
+
 namespace slipstream {
 namespace {
 
@@ -26,6 +28,18 @@ std::string OutlookOfGradients(const OpenRoundFacts& facts) {
   return fmt::format("closes with {} more gradient{}, from whichever of {} live worker{}",
                      facts.gradients_missing, facts.gradients_missing == 1 ? "" : "s",
                      facts.live_workers, facts.live_workers == 1 ? "" : "s");
+}
+
+/// Returns who keeps the round open although its lease does not end; empty if nobody does.
+std::string OutlookOfStalled(const std::vector<OpenRoundFacts::Awaited>& live) {
+  std::string text;
+  for (const OpenRoundFacts::Awaited& awaited : live) {
+    if (!awaited.stalled_for.has_value()) continue;
+    text +=
+        fmt::format("; worker {} is stalled: it lives, and has neither fetched nor pushed for {}",
+                    Value(awaited.worker), DurationText(*awaited.stalled_for));
+  }
+  return text;
 }
 
 std::string OutlookOfLeases(const std::vector<OpenRoundFacts::Awaited>& live) {
@@ -63,9 +77,10 @@ std::string DescribeOutlook(const OpenRoundFacts& facts) {
     if (live.empty()) return text + ", which closes the round";
     text += "; ";
   }
+  const std::string stalled = OutlookOfStalled(live);
   return text +
          fmt::format("closes when {} push{}", Names(live_names), live.size() == 1 ? "es" : "") +
-         OutlookOfLeases(live);
+         (stalled.empty() ? OutlookOfLeases(live) : stalled);
 }
 
 }  // namespace slipstream

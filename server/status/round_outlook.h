@@ -2,6 +2,7 @@
 #define SLIPSTREAM_SERVER_STATUS_ROUND_OUTLOOK_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,9 @@ struct OpenRoundFacts {
     WorkerId worker{};
     bool is_live = true;
     absl::Duration lease_left;
+
+    /// Set if it lives and has been idle for too long: for how long.
+    std::optional<absl::Duration> stalled_for;
   };
   std::vector<Awaited> awaited;
   bool is_held_back_by_guard = false;
@@ -30,7 +34,7 @@ struct OpenRoundFacts {
 
 /// Describes what will happen to the round, and when, without a full stop at the end: "closes when
 /// worker 3 pushes; without a word from worker 3 its lease ends in 3.2 s, and the round closes
-/// without it".
+/// without it"; or "…; worker 3 is stalled: it lives, and has neither fetched nor pushed for 40 s".
 std::string DescribeOutlook(const OpenRoundFacts& facts);
 
 }  // namespace slipstream

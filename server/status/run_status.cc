@@ -96,6 +96,8 @@ v1::WorkerStatus ToWire(WorkerId id, const StatusFacts::Worker& worker) {
   *wire.mutable_recent_steps() = figures.recent_steps();
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
   wire.set_failure(worker.record.failure);
+  wire.set_idle_seconds(absl::ToDoubleSeconds(worker.idle));
+  wire.set_is_stalled(worker.is_stalled);
   return wire;
 }
 

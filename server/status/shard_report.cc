@@ -73,6 +73,7 @@ void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time n
     line.set_steps(pace->second.steps);
     line.set_step_seconds(absl::ToDoubleSeconds(pace->second.step));
     line.set_holding_seconds(absl::ToDoubleSeconds(pace->second.holding));
+    line.set_idle_seconds(absl::ToDoubleSeconds(pace->second.idle));
   }
 }
 

@@ -57,6 +57,10 @@ struct StatusFacts {
     /// Set if the worker has mini-batches to push.
     bool has_work = false;
 
+    /// How long it has been idle, and whether that is too long (stalled_workers.h).
+    absl::Duration idle;
+    bool is_stalled = false;
+
     /// The latest heartbeat; empty before the first.
     v1::HeartbeatRequest heartbeat;
   };

@@ -59,6 +59,7 @@ OpenRoundFacts OpenRoundOf(const v1::ShardStatus& shard, const StatusFacts& fact
     if (worker != facts.workers.end()) {
       awaited.is_live = IsLive(worker->second);
       awaited.lease_left = worker->second.lease_left;
+      if (worker->second.is_stalled) awaited.stalled_for = worker->second.idle;
     }
     round.awaited.push_back(awaited);
   }

@@ -16,22 +16,38 @@ absl::Duration Median(const std::deque<absl::Duration>& window) {
 
 }  // namespace
 
-void StepTimes::OnView(const View& view) {
+void StepTimes::OnView(const View& view, absl::Time now) {
   std::map<WorkerId, Member> members;
   for (const auto& member : view.members) {
     const auto known = members_.find(member.worker);
     if (known != members_.end() && known->second.incarnation == member.incarnation) {
       members.insert(members_.extract(known));
     } else {
-      members[member.worker].incarnation = member.incarnation;
+      members[member.worker] = {.incarnation = member.incarnation, .last_act = now};
     }
   }
   members_ = std::move(members);
 }
 
+void StepTimes::OnAsked(WorkerId worker, absl::Time now) {
+  const auto member = members_.find(worker);
+  if (member == members_.end()) return;
+  member->second.last_act = now;
+  member->second.waits = true;
+}
+
+void StepTimes::OnPushed(WorkerId worker, absl::Time now) {
+  const auto member = members_.find(worker);
+  if (member == members_.end()) return;
+  member->second.last_act = now;
+  member->second.waits = false;
+}
+
 void StepTimes::OnServed(WorkerId worker, Version version, absl::Time now) {
   const auto member = members_.find(worker);
   if (member == members_.end()) return;
+  member->second.last_act = now;
+  member->second.waits = false;
   auto& unanswered = member->second.unanswered;
   const auto is_it = [version](const auto& item) { return item.first == version; };
   // If a lost answer is given again, the step began with the first one.
@@ -65,6 +81,7 @@ std::map<WorkerId, StepTimes::Pace> StepTimes::Paces(absl::Time now) const {
     Pace& pace = paces[worker];
     pace.steps = member.steps;
     pace.step = Median(member.window);
+    if (!member.waits) pace.idle = std::max(absl::ZeroDuration(), now - member.last_act);
     if (member.unanswered.empty()) continue;
     pace.holding = std::max(absl::ZeroDuration(), now - member.unanswered.front().second);
   }

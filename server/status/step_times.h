@@ -38,10 +38,17 @@ class StepTimes {
 
     /// How long the member has had weights that it has not answered; zero if it has none.
     absl::Duration holding;
+
+    /// How long ago it last asked, pushed or was answered; zero while it waits for an answer.
+    absl::Duration idle;
   };
 
   /// Forgets workers that are not in the view, or are in it with another incarnation.
-  void OnView(const View& view);
+  void OnView(const View& view, absl::Time now);
+
+  /// Notes that a member waits for weights to train with, or that it has pushed and waits for none.
+  void OnAsked(WorkerId worker, absl::Time now);
+  void OnPushed(WorkerId worker, absl::Time now);
 
   /// Notes that a member that will push has been given this version. Other workers are ignored.
   void OnServed(WorkerId worker, Version version, absl::Time now);
@@ -59,6 +66,8 @@ class StepTimes {
     uint64_t steps = 0;
     std::deque<absl::Duration> window;
     std::deque<std::pair<Version, absl::Time>> unanswered;  // Oldest first.
+    absl::Time last_act;
+    bool waits = false;  // For an answer.
   };
 
   std::map<WorkerId, Member> members_;

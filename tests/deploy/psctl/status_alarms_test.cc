@@ -123,6 +123,21 @@ TEST(StatusAlarmsTest, SaysOnceWhyWorkersAreDead) {
             "worker 1 is dead: unheard of for more than its lease of 5s");
 }
 
+TEST(StatusAlarmsTest, NamesAWorkerThatLivesAndDoesNothing) {
+  v1::RunStatus status = ExampleStatus();
+  v1::WorkerStatus& worker = *status.mutable_workers(1);
+  worker.set_is_stalled(true);
+  worker.set_idle_seconds(40);
+  worker.set_is_straggler(true);  // The same once more.
+
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{"worker 1 is stalled: it lives, and has neither fetched nor "
+                                     "pushed for 40.0 s; see what its program waits for, such as "
+                                     "examples",
+                                     LineStyle::kAlarm}));
+  EXPECT_EQ(AwaitedText(status), "; worker 1 has not pushed");
+}
+
 TEST(StatusAlarmsTest, PutsTheWorstFirst) {
   v1::RunStatus status = ExampleStatus();
   status.mutable_workers(0)->set_is_straggler(true);

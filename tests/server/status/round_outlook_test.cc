@@ -8,11 +8,11 @@ namespace slipstream {
 namespace {
 
 OpenRoundFacts::Awaited Live(uint32_t worker, int64_t lease_milliseconds) {
-  return {WorkerId{worker}, true, absl::Milliseconds(lease_milliseconds)};
+  return {WorkerId{worker}, true, absl::Milliseconds(lease_milliseconds), std::nullopt};
 }
 
 OpenRoundFacts::Awaited Gone(uint32_t worker) {
-  return {WorkerId{worker}, false, absl::ZeroDuration()};
+  return {WorkerId{worker}, false, absl::ZeroDuration(), std::nullopt};
 }
 
 std::string Awaiting(std::vector<OpenRoundFacts::Awaited> awaited) {
@@ -36,6 +36,15 @@ TEST(RoundOutlookTest, NamesWhomASynchronousRoundWaitsForAndWhatIfTheyDoNotCome)
   EXPECT_EQ(Awaiting({Live(0, 5000), Live(1, 4100), Live(3, 4900)}),
             "closes when workers 0, 1 and 3 push; without a word from worker 1 its lease ends "
             "first, in 4.1 s, and it is waited for no longer");
+}
+
+TEST(RoundOutlookTest, SaysWhoLivesAndKeepsItOpenAllTheSame) {
+  OpenRoundFacts::Awaited stalled = Live(3, 3200);
+  stalled.stalled_for = absl::Seconds(40);
+
+  EXPECT_EQ(Awaiting({Live(1, 4000), stalled}),
+            "closes when workers 1 and 3 push; worker 3 is stalled: it lives, and has neither "
+            "fetched nor pushed for 40.0 s");
 }
 
 TEST(RoundOutlookTest, SaysThatTheGuardHoldsItBack) {

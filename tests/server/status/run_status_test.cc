@@ -141,7 +141,7 @@ TEST(DescribeShardTest, HasALineForWhoLeftAndForWhoHasNotPushed) {
   view.members.erase(view.members.begin());
   driver.OnView(view);
   StepTimes steps;
-  steps.OnView(view);
+  steps.OnView(view, absl::UnixEpoch());
   steps.OnServed(WorkerId{1}, Version{1}, absl::UnixEpoch());
 
   v1::ShardStatus status = DescribeShard(driver.core());

@@ -20,7 +20,7 @@ View Both() { return ViewOf({{kAda, Incarnation{1}, true}, {kBob, Incarnation{2}
 
 TEST(StepTimesTest, AStepIsFromTheWeightsToTheGradientComputedFromThem) {
   StepTimes times;
-  times.OnView(Both());
+  times.OnView(Both(), At(0));
   times.OnServed(kAda, Version{0}, At(100));
   times.OnGradient(kAda, Version{0}, At(130));
   // The time during which the worker waits for its answer does not count as its own.
@@ -36,7 +36,7 @@ TEST(StepTimesTest, AStepIsFromTheWeightsToTheGradientComputedFromThem) {
 
 TEST(StepTimesTest, OneHiccupDoesNotMakeAStepLong) {
   StepTimes times;
-  times.OnView(Both());
+  times.OnView(Both(), At(0));
   int64_t now = 0;
   for (uint64_t step = 0; step < 9; ++step) {
     times.OnServed(kAda, Version{step}, At(now));
@@ -49,7 +49,7 @@ TEST(StepTimesTest, OneHiccupDoesNotMakeAStepLong) {
 
 TEST(StepTimesTest, OldStepsLeaveTheWindow) {
   StepTimes times;
-  times.OnView(Both());
+  times.OnView(Both(), At(0));
   int64_t now = 0;
   for (uint64_t step = 0; step < 3 * StepTimes::kWindowSteps; ++step) {
     times.OnServed(kAda, Version{step}, At(now));
@@ -63,7 +63,7 @@ TEST(StepTimesTest, OldStepsLeaveTheWindow) {
 
 TEST(StepTimesTest, HoldsTheOldestWeightsItHasNotAnswered) {
   StepTimes times;
-  times.OnView(Both());
+  times.OnView(Both(), At(0));
   times.OnServed(kAda, Version{3}, At(100));
   times.OnServed(kAda, Version{3}, At(400));  // The answer was lost, and requested again.
   times.OnServed(kAda, Version{5}, At(300));  // A prefetched version.
@@ -78,7 +78,7 @@ TEST(StepTimesTest, HoldsTheOldestWeightsItHasNotAnswered) {
 
 TEST(StepTimesTest, RemembersABoundedNumberOfVersions) {
   StepTimes times;
-  times.OnView(Both());
+  times.OnView(Both(), At(0));
   for (uint64_t version = 0; version < 100; ++version) {
     times.OnServed(kAda, Version{version}, At(static_cast<int64_t>(version)));
   }
@@ -91,14 +91,14 @@ TEST(StepTimesTest, RemembersABoundedNumberOfVersions) {
 
 TEST(StepTimesTest, ForgetsWhoIsNotInTheView) {
   StepTimes times;
-  times.OnView(Both());
+  times.OnView(Both(), At(0));
   for (const WorkerId worker : {kAda, kBob}) {
     times.OnServed(worker, Version{0}, At(0));
     times.OnGradient(worker, Version{0}, At(20));
     times.OnServed(worker, Version{1}, At(20));
   }
 
-  times.OnView(ViewOf({{kAda, Incarnation{7}, false}}));
+  times.OnView(ViewOf({{kAda, Incarnation{7}, false}}), At(0));
 
   const auto paces = times.Paces(At(1000));
   ASSERT_EQ(paces.size(), 1u);
@@ -106,6 +106,21 @@ TEST(StepTimesTest, ForgetsWhoIsNotInTheView) {
   EXPECT_EQ(paces.at(kAda).holding, absl::ZeroDuration());
   times.OnServed(kBob, Version{2}, At(1000));
   EXPECT_EQ(times.Paces(At(1000)).size(), 1u);
+}
+
+TEST(StepTimesTest, AMemberIsIdleFromItsLastActUnlessItWaitsForAnAnswer) {
+  StepTimes times;
+  times.OnView(Both(), At(0));
+  const auto idle = [&times](int64_t now) { return times.Paces(At(now)).at(kAda).idle; };
+  EXPECT_EQ(idle(700), absl::Milliseconds(700)) << "it joined, and has never fetched";
+
+  times.OnAsked(kAda, At(800));
+  EXPECT_EQ(idle(2000), absl::ZeroDuration());
+  times.OnServed(kAda, Version{0}, At(2000));
+  EXPECT_EQ(idle(2100), absl::Milliseconds(100));
+  times.OnGradient(kAda, Version{0}, At(2200));
+  times.OnPushed(kAda, At(2200));
+  EXPECT_EQ(idle(2300), absl::Milliseconds(100)) << "a push that asks for no weights";
 }
 
 }  // namespace

@@ -73,12 +73,13 @@ class ShardWorkerStatus:
     mean_staleness: float = 0.0
     last_sequence: int = 0
     incarnation: int = 0
-    # A step lasts from when the worker was given weights until its gradient had come: the number of steps
-    # measured, and the median of the last 32.
+    # From weights given to gradient come: the number of steps measured, the median of the last 32.
     steps: int = 0
     step_seconds: float = 0.0
     # How long the worker has had weights that it has not answered with a gradient.
     holding_seconds: float = 0.0
+    # Since when it has neither fetched nor pushed; 0 while it waits for an answer, absent if no member.
+    idle_seconds: Optional[float] = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -234,8 +235,7 @@ class StepTimes:
     backward_end: float = 0.0
     # The part of forward that was spent on waiting for weights.
     waited_seconds: float = 0.0
-    # The lanes are in the order of shards. Those of shards that had no part in what was pushed after this
-    # step have no times.
+    # In the order of shards. Those of shards that had no part in what was pushed then have no times.
     lanes: tuple[LaneTimes, ...] = ()
 
 
@@ -270,12 +270,11 @@ class WorkerStatus:
     # The last few steps whose exchange is over, newest last.
     recent_steps: tuple[StepTimes, ...] = ()
     # How long a step takes without waiting for others, and how long the worker has left its weights
-    # unanswered. Each is the least of the shards' figures in ShardWorkerStatus, as a step begins with the
-    # last of the shards' answers.
+    # unanswered: the least of the shards' figures, as a step begins with the last answer.
     step_seconds: float = 0.0
     holding_seconds: float = 0.0
-    # Set if the worker is live and much slower than the other live workers, and the reason: its step time is
-    # above twice their median, or it owes a gradient for longer than three times that and a second.
+    # Set if the worker is live and much slower than the other live workers, and the reason: its step is above
+    # twice their median, or it owes a gradient for more than three times that and a second.
     is_straggler: bool = False
     straggler_reason: str = ""
     # The number of pushes of this incarnation that counted at some shards and were dropped at others. Shards
@@ -285,6 +284,10 @@ class WorkerStatus:
     failure: str = ""
     # The slowdown of this worker by testing.workers, in words for people; empty if there is none.
     slowdown: str = ""
+    # Since when it has neither fetched, pushed, computed nor measured; 0 while it waits for an answer.
+    idle_seconds: float = 0.0
+    # Set if the worker is live and has been idle for longer than is usual for it.
+    is_stalled: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -304,8 +307,7 @@ class EvaluationStatus:
     model_host: str = ""
     # Why the weights could not be saved.
     model_failure: str = ""
-    # The evaluation's number. It rises from 1 from one evaluation to the next, with gaps. The oldest
-    # evaluations are dropped from the status in the end.
+    # The evaluation's number, rising, with gaps. The oldest are dropped from the status in the end.
     number: int = 0
     # The epoch of the measured weights: the number of passes over the training data that are part of them. It
     # is above `epoch` if training went on before the weights were read, and below it if gradients were
@@ -377,8 +379,7 @@ class ReaderStatus:
     version: Optional[int] = None
     # The publisher's label of that version.
     label: int = 0
-    # How many versions of shard 0 have been published since, and how long ago the first of these became
-    # known.
+    # How many versions of shard 0 have been published since, and how long ago the first of these was.
     lag: int = 0
     lag_seconds: float = 0.0
     # The mean and the highest lag at the moments when it had taken a version.
@@ -479,8 +480,7 @@ class RunStatus:
     waiting_rounds: tuple[WaitingRound, ...] = ()
     # The number of refused pushes over all shards, by the name of their outcome.
     refusals: dict[str, int] = dataclasses.field(default_factory=dict)
-    # The version of the coordinator's program, and its time of day when it answered, in milliseconds since
-    # 1970.
+    # The version of the coordinator's program, and its time of day, in milliseconds since 1970.
     server_version: str = ""
     clock_ms: int = 0
     # The settings training.epochs and training.max_seconds (0: no limit).
