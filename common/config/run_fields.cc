@@ -440,8 +440,7 @@ void AddDurability(Table& table) {
             Scalar(
                 "durability.directory",
                 "The directory for the checkpoints of the server, and its log, the same each time "
-                "that it is started. Servers may share one. psctl run has its run directory for "
-                "it.",
+                "that it is started. Servers may share one. By psctl run: in its run directory.",
                 TextType{}, [](auto& s) -> auto& { return s.durability.directory; }))));
   table.push_back(Only(level, saving, "",
                        Scalar(
@@ -452,8 +451,7 @@ void AddDurability(Table& table) {
       level, saving, "",
       Scalar(
           "durability.keep",
-          "The number of its newest checkpoints that a server keeps; at least 2, as the newest may "
-          "be damaged.",
+          "How many of its newest checkpoints a server keeps; 2 or more, as one may be damaged.",
           CountType{2, 100}, [](auto& s) -> auto& { return s.durability.keep; })));
 }
 
@@ -461,11 +459,16 @@ void AddOperation(Table& table) {
   table.push_back(Choice(
       "run.after", "Whether servers exit when the run is over, or stay to serve pulls and status.",
       {"exit", "stay"}, [](auto& s) -> auto& { return s.run.after; }));
+  table.push_back(Scalar(
+      "run.finish_timeout",
+      "psctl run kills workers that go on for longer after the run, and fails. 0: 10s for "
+      "ps_worker, and no limit for programs of yours, which may evaluate or save.",
+      DurationType{absl::ZeroDuration(), absl::Hours(24)},
+      [](auto& s) -> auto& { return s.run.finish_timeout; }));
   AddDurability(table);
   table.push_back(Scalar(
       "testing.push_delay_max",
-      "A fault for tests: each worker waits a random time up to this before "
-      "each push.",
+      "A fault for tests: each worker waits a random time up to this before each push.",
       DurationType{absl::ZeroDuration(), absl::Seconds(10)},
       [](auto& s) -> auto& { return s.testing.push_delay_max; }));
   table.push_back(Records(

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 
 #include "absl/time/clock.h"
@@ -46,13 +47,15 @@ StopSignal::StopSignal() : fd_(OpenEventFd()) {
   action.sa_handler = NoteSignal;
   action.sa_flags = SA_RESTART;
   sigemptyset(&action.sa_mask);
-  PS_CHECK(sigaction(SIGINT, &action, &old_interrupt_) == 0);
-  PS_CHECK(sigaction(SIGTERM, &action, &old_terminate_) == 0);
+  for (size_t i = 0; i < kStopSignals.size(); ++i) {
+    PS_CHECK(sigaction(kStopSignals[i], &action, &old_[i]) == 0);
+    const bool stays_ignored = kStopSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN;
+    if (stays_ignored) sigaction(SIGHUP, &old_[i], nullptr);
+  }
 }
 
 StopSignal::~StopSignal() {
-  sigaction(SIGINT, &old_interrupt_, nullptr);
-  sigaction(SIGTERM, &old_terminate_, nullptr);
+  for (size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &old_[i], nullptr);
   event_fd.store(-1);
   close(fd_);
 }

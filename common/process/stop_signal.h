@@ -1,18 +1,23 @@
 #ifndef SLIPSTREAM_COMMON_PROCESS_STOP_SIGNAL_H_
 #define SLIPSTREAM_COMMON_PROCESS_STOP_SIGNAL_H_
 
+#include <array>
 #include <csignal>
 
 #include "absl/time/time.h"
 
 namespace slipstream {
 
-/// Turns the first SIGINT or SIGTERM into an event that a program can wait for.
+/// The signals by which a program is asked to stop.
+inline constexpr std::array<int, 3> kStopSignals = {SIGINT, SIGTERM, SIGHUP};
+
+/// Turns the first SIGINT, SIGTERM or SIGHUP into an event that a program can wait for.
 ///
-/// From construction to destruction, the two signals are only recorded and make `fd()` readable;
+/// From construction to destruction, these signals are only recorded and make `fd()` readable;
 /// the program then stops in ordinary code, where locks and gRPC may be used. A second signal ends
 /// the process at once with 128 + its number: a user who repeats it does not want to wait.
-/// Construct it first in main, before other threads, and only one at a time.
+/// A SIGHUP that was ignored before stays ignored, as nohup wants it. Construct it first in main,
+/// before other threads, and only one at a time.
 ///
 /// Thread-safe: any thread may ask and wait.
 class StopSignal {
@@ -39,8 +44,7 @@ class StopSignal {
 
  private:
   const int fd_;
-  struct sigaction old_interrupt_ = {};
-  struct sigaction old_terminate_ = {};
+  std::array<struct sigaction, kStopSignals.size()> old_ = {};  // In the same order.
 };
 
 }  // namespace slipstream

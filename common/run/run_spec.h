@@ -311,6 +311,10 @@ struct RunControlSpec {
   /// Whether the servers exit when the run is over, or keep serving pulls and status.
   After after = After::kExit;
 
+  /// How long psctl run lets the workers' programs go on once the run is over, before it stops
+  /// them. 0: ps_worker for 10 s, and a user's program until it ends. In [0 s, 24 h].
+  absl::Duration finish_timeout = absl::ZeroDuration();
+
   friend bool operator==(const RunControlSpec&, const RunControlSpec&) = default;
 };
 

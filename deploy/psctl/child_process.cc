@@ -75,7 +75,12 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
 void RestoreDefaultSignals() {
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
-  for (const int signal : {SIGINT, SIGTERM, SIGPIPE}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2}) {
+    struct sigaction old = {};
+    sigaction(signal, nullptr, &old);
+    const bool stays_ignored = signal == SIGHUP && old.sa_handler == SIG_IGN;  // By nohup.
+    if (!stays_ignored) sigaction(signal, &action, nullptr);
+  }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);

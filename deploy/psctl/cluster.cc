@@ -230,10 +230,12 @@ void Cluster::WaitForEnd(absl::Duration timeout, bool or_stop) const {
   poll(waiting.data(), waiting.size(), static_cast<int>(milliseconds));
 }
 
-uint32_t Cluster::running(Role role) const {
-  return static_cast<uint32_t>(std::count_if(
-      members_.begin(), members_.end(),
-      [&](const Member& member) { return member.name.role == role && !member.has_ended; }));
+std::vector<uint32_t> Cluster::Running(Role role) const {
+  std::vector<uint32_t> running;
+  for (const Member& member : members_) {
+    if (member.name.role == role && !member.has_ended) running.push_back(member.name.number);
+  }
+  return running;
 }
 
 }  // namespace slipstream

@@ -92,7 +92,9 @@ class Cluster {
 
   /// Returns the ends of processes that were started again, in the same order.
   const std::vector<ProcessEnd>& started_again() const { return started_again_; }
-  uint32_t running(Role role) const;
+
+  /// Returns the numbers of the running processes of this role, ascending.
+  std::vector<uint32_t> Running(Role role) const;
 
   /// Returns the host:port of server 0. Empty before Start.
   const std::string& coordinator() const { return coordinator_; }

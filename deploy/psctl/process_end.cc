@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <csignal>
+#include <algorithm>
 #include <cstring>
 #include <string_view>
 
 #include "common/process/exit_code.h"
+#include "common/process/stop_signal.h"
 
 namespace slipstream {
 namespace {
@@ -52,6 +53,8 @@ std::string_view Meaning(int exit_code) {
 
 }  // namespace
 
+bool IsStopCode(int exit_code) { return std::ranges::count(kStopSignals, exit_code - 128) > 0; }
+
 std::string ProcessName::Slug() const {
   return fmt::format("{}-{}", RoleText(role), NumberText(*this));
 }
@@ -62,7 +65,7 @@ std::string ProcessName::Text() const {
 
 std::string ProcessEnd::HowText() const {
   if (signal != 0) return fmt::format("signal {} ({})", signal, strsignal(signal));
-  if (exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM) {
+  if (IsStopCode(exit_code)) {
     return fmt::format("exit code {} (told to stop)", exit_code);
   }
   const std::string_view meaning = Meaning(exit_code);

@@ -26,6 +26,10 @@ struct ProcessName {
   friend bool operator==(const ProcessName&, const ProcessName&) = default;
 };
 
+/// Returns whether programs end with this code after a signal that asks them to stop: 128 + its
+/// number.
+bool IsStopCode(int exit_code);
+
 /// How a process ended: by its own exit, or by a signal (then `signal` is not 0).
 struct ProcessEnd {
   ProcessName name;

@@ -1,12 +1,9 @@
 #include "deploy/psctl/root_cause.h"
 
-#include <csignal>
 #include <optional>
 
 namespace slipstream {
 namespace {
-
-bool IsStopCode(int exit_code) { return exit_code == 128 + SIGINT || exit_code == 128 + SIGTERM; }
 
 /// Returns whether the process reports an error that no other process can have brought about.
 bool IsOwnError(const ProcessEnd& end) {
@@ -41,7 +38,7 @@ bool LostItsPushLog(const ProcessEnd& end) {
 EndMeaning MeaningOf(const ProcessEnd& end) {
   if (end.was_told && (end.signal != 0 || IsStopCode(end.exit_code))) return EndMeaning::kHarmless;
   if (end.name.role == Role::kWorker) {
-    // A worker that obeyed a SIGINT or SIGTERM from outside is lost like one killed by SIGKILL.
+    // A worker that obeyed a signal to stop from outside is lost like one killed by SIGKILL.
     const bool was_taken = end.signal != 0 || IsStopCode(end.exit_code);
     if (was_taken || IsCutOff(end)) return EndMeaning::kLostWorker;
     return end.exit_code == 0 ? EndMeaning::kHarmless : EndMeaning::kFailure;

@@ -1,6 +1,7 @@
 #include "deploy/psctl/run_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "common/config/diagnostic.h"
 #include "common/config/run_text.h"
@@ -38,6 +40,7 @@
 #include "deploy/psctl/run_directory.h"
 #include "deploy/psctl/run_summary.h"
 #include "deploy/psctl/run_watch.h"
+#include "deploy/psctl/status_alarms.h"
 #include "deploy/psctl/watch_command.h"
 #include "deploy/psctl/yaml_json.h"
 
@@ -133,6 +136,13 @@ std::string ReachedText(const v1::RunStatus& status) {
   return fmt::format("in epoch {}, after {} updates", CurrentEpoch(status), status.updates());
 }
 
+/// Returns how long workers may go on once the run is over: ps_worker has nothing left to do, and a
+/// user's program may evaluate and save.
+absl::Duration FinishTimeout(const RunSpec& spec, bool is_own_program) {
+  if (spec.run.finish_timeout > absl::ZeroDuration()) return spec.run.finish_timeout;
+  return is_own_program ? absl::InfiniteDuration() : absl::Seconds(10);
+}
+
 /// One run of a cluster, from its start to its end.
 class LocalRun {
  public:
@@ -147,6 +157,9 @@ class LocalRun {
         security_(spec.security),
         name_(spec.name),
         has_push_logs_(!spec.log.push_log.empty()),
+        is_measured_(spec.evaluation.by == EvaluationSpec::By::kWorkers),
+        has_own_program_(!worker_command.empty()),
+        finish_timeout_(FinishTimeout(spec, has_own_program_)),
         credentials_(std::move(credentials)),
         stop_(stop),
         directory_(std::move(directory)),
@@ -179,7 +192,10 @@ class LocalRun {
     cluster_.Stop(arguments_.stop_timeout);
     NotePushLogs(result.status);
 
-    if (result.verdict == Verdict::kFinished) return Finish(result.status);
+    const bool has_finished = result.status.phase() == v1::FINISHED;
+    if (result.verdict == Verdict::kFinished || (stop_.stopped() && has_finished)) {
+      return Finish(result);
+    }
     if (stop_.stopped()) return TellOfStop(result);
     if (!failed_to_start) return Fail(result);
     const std::string message(started.message());
@@ -194,7 +210,11 @@ class LocalRun {
   /// when they could no longer be asked.
   void NotePushLogs(v1::RunStatus& status) const;
 
-  int Finish(const v1::RunStatus& status);
+  int Finish(const RunWatch::Result& result);
+
+  /// Returns DATA_LOSS if workers' programs were killed after the run, by psctl or by others: what
+  /// they had yet to save is lost. ps_worker has nothing to save then, and must only end.
+  absl::Status WorkersEnded(size_t ends_before_finish) const;
   int TellOfStop(const RunWatch::Result& result);
   int Fail(const RunWatch::Result& result);
   FailureReport ReportOf(const RunWatch::Result& result) const;
@@ -224,6 +244,9 @@ class LocalRun {
   const SecuritySpec security_;
   const std::string name_;  // The run's name.
   const bool has_push_logs_;
+  const bool is_measured_;
+  const bool has_own_program_;
+  const absl::Duration finish_timeout_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const StopSignal& stop_;
   const RunDirectory directory_;
@@ -236,14 +259,18 @@ RunWatch::Result LocalRun::Watch() {
   // The summary is written as soon as somebody asks to stop, because a second signal ends this
   // process at once.
   const auto on_stop = [this](const v1::RunStatus& status) {
-    const RunEnd end =
-        EndOf("interrupted", StopText() + "; the weights were not saved", stop_.ExitStatus());
+    const bool has_finished = status.phase() == v1::FINISHED;
+    const RunEnd end = EndOf(has_finished ? "" : "interrupted",
+                             StopText() + (has_finished ? "" : "; the weights were not saved"),
+                             stop_.ExitStatus());
     (void)WriteWholeFile(directory_.SummaryPath(), JsonText(Summarise(status, end)));
   };
   return RunWatch(cluster_, stop_, metrics_, progress_,
                   {.start_timeout = start_timeout_,
                    .waits_for_lost = waits_for_lost_,
                    .save_timeout = arguments_.save_timeout,
+                   .finish_timeout = finish_timeout_,
+                   .is_measured = is_measured_,
                    .on_stop = on_stop},
                   credentials_)
       .Watch();
@@ -277,7 +304,28 @@ int LocalRun::EndWithSummary(const v1::RunStatus& status, const RunEnd& end) con
   return end.exit_code;
 }
 
-int LocalRun::Finish(const v1::RunStatus& status) {
+absl::Status LocalRun::WorkersEnded(size_t ends_before_finish) const {
+  std::vector<std::string> kills;
+  for (size_t i = ends_before_finish; i < cluster_.ends().size(); ++i) {
+    const ProcessEnd& end = cluster_.ends()[i];
+    const bool ended_well = end.signal == 0 && (end.exit_code == 0 || !end.was_told);
+    if (end.name.role != Role::kWorker || ended_well) continue;
+    if (!end.was_told && !has_own_program_) continue;
+    const std::string why =
+        !end.was_told ? fmt::format("was killed by {} after the run", end.HowText())
+        : stop_.stopped()
+            ? "had not ended when psctl was " + StopText() + ", and was killed"
+            : fmt::format("had not ended {} after the run (run.finish_timeout), and was killed",
+                          DurationText(finish_timeout_));
+    kills.push_back(fmt::format("{} {}; what it had yet to save is lost; log: {}", end.name.Text(),
+                                why, directory_.LogPath(end.name)));
+  }
+  if (kills.empty()) return absl::OkStatus();
+  return absl::DataLossError(fmt::format("{}", fmt::join(kills, "\n")));
+}
+
+int LocalRun::Finish(const RunWatch::Result& result) {
+  const v1::RunStatus& status = result.status;
   for (const ProcessEnd& end : cluster_.ends()) {
     if (MeaningOf(end) != EndMeaning::kFailure) continue;
     progress_.Note(fmt::format("psctl: warning: after the run, {} ended with {}; log: {}",
@@ -285,6 +333,7 @@ int LocalRun::Finish(const v1::RunStatus& status) {
   }
   absl::Status saved = ModelSaved(status);
   saved.Update(PushLogsWhole(status));
+  saved.Update(WorkersEnded(result.ends_before_finish));
   RunEnd end = EndOf("", std::string(saved.message()), static_cast<int>(ExitCodeFor(saved)));
   if (stop_.stopped()) {
     end.exit_code = stop_.ExitStatus();
@@ -397,8 +446,9 @@ int RunCommand(const RunArguments& arguments) {
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
-  // If the reader of the output goes away, the run goes on.
-  std::signal(SIGPIPE, SIG_IGN);
+  // If the reader of the output goes away, the run goes on. The other two are signals that batch
+  // systems send before a job's time is over, and would end psctl without a word.
+  for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
   const StopSignal stop;
   absl::StatusOr<RunDirectory> directory =
       RunDirectory::Create(arguments.run_dir, spec.name, absl::Now());

@@ -16,6 +16,16 @@ bool Has(EndMeaning meaning, std::span<const ProcessEnd> ends) {
                      [&](const ProcessEnd& end) { return MeaningOf(end) == meaning; });
 }
 
+/// Returns the state of a run that has finished. A program that fails now ends no other: each may
+/// be evaluating or saving.
+Verdict JudgeFinished(const RunFacts& facts, const VerdictLimits& limits) {
+  const bool have_workers_ended =
+      facts.workers_running == 0 || facts.in_phase > facts.finish_timeout;
+  const bool have_readers_left = !facts.has_readers || facts.in_phase > limits.readers_max;
+  if (!have_workers_ended || !have_readers_left) return Verdict::kGoOn;
+  return Has(EndMeaning::kFailure, facts.ends) ? Verdict::kProcessFailed : Verdict::kFinished;
+}
+
 }  // namespace
 
 bool IsWaitingToStart(v1::Phase phase) {
@@ -23,15 +33,11 @@ bool IsWaitingToStart(v1::Phase phase) {
 }
 
 Verdict Judge(const RunFacts& facts, const VerdictLimits& limits) {
+  if (facts.phase == v1::FINISHED) return JudgeFinished(facts, limits);
   if (Has(EndMeaning::kFailure, facts.ends)) return Verdict::kProcessFailed;
   if (facts.phase == v1::FAILED) {
     const bool is_over = facts.workers_running == 0 || facts.in_phase > limits.failed_phase_max;
     return is_over ? Verdict::kRunFailed : Verdict::kGoOn;
-  }
-  if (facts.phase == v1::FINISHED) {
-    const bool is_left = facts.workers_running == 0 && !facts.has_readers;
-    const bool is_over = is_left || facts.in_phase > limits.finished_phase_max;
-    return is_over ? Verdict::kFinished : Verdict::kGoOn;
   }
   const std::span<const ProcessEnd> known = facts.ends.first(facts.ends_before_phase);
   const bool needs_aggregators = facts.phase == v1::WAITING_FOR_SERVERS;

@@ -28,6 +28,9 @@ struct RunFacts {
   /// Whether readers are there that may want the last state.
   bool has_readers = false;
 
+  /// How long the workers' programs may go on once the run has finished.
+  absl::Duration finish_timeout = absl::InfiniteDuration();
+
   /// How long no worker has been running.
   absl::Duration without_workers;
 
@@ -39,7 +42,8 @@ struct RunFacts {
 enum class Verdict {
   kGoOn,
   kFinished,
-  /// A process failed; FindRootCause finds out which one.
+  /// A process failed, in a finished run that of a worker or a server after the others had ended;
+  /// FindRootCause finds out which one.
   kProcessFailed,
   /// The coordinator reports that the run failed, and the end of no process explains why.
   kRunFailed,
@@ -57,8 +61,8 @@ struct VerdictLimits {
   /// How long the process that made the run fail may take to end, which explains the failure.
   absl::Duration failed_phase_max = absl::Seconds(3);
 
-  /// How long workers may take to leave a finished run.
-  absl::Duration finished_phase_max = absl::Seconds(10);
+  /// How long readers may take to leave a finished run.
+  absl::Duration readers_max = absl::Seconds(10);
 
   /// How long psctl waits after start_timeout. The coordinator keeps that deadline itself, and can
   /// say who is missing.

@@ -1,5 +1,7 @@
 #include "deploy/psctl/run_watch.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -9,6 +11,7 @@
 #include "common/process/steady_time.h"
 #include "deploy/psctl/failure_report.h"
 #include "deploy/psctl/root_cause.h"
+#include "deploy/psctl/status_alarms.h"
 
 namespace slipstream {
 namespace {
@@ -16,6 +19,10 @@ namespace {
 constexpr absl::Duration kStatusInterval = absl::Milliseconds(200);
 constexpr absl::Duration kWatchTimeout = absl::Seconds(1);
 constexpr absl::Duration kCausePatience = absl::Seconds(1);
+
+// When a line says who has not ended after the run, and how often it is repeated.
+constexpr absl::Duration kLateAfter = absl::Seconds(2);
+constexpr absl::Duration kLateInterval = absl::Seconds(30);
 
 }  // namespace
 
@@ -40,16 +47,20 @@ RunWatch::Result RunWatch::Watch() {
     cluster_.Poll();
     TellOfStartsAgain();
     const absl::Time now = SteadyNow();
-    if (cluster_.running(Role::kWorker) > 0) last_worker_seen_ = now;
+    if (!cluster_.Running(Role::kWorker).empty()) last_worker_seen_ = now;
     if (now >= next_question_) AskForStatus(now);
     TellOfLostProcesses();
+    TellOfLateWorkers(now);
     verdict = Judge(FactsAt(SteadyNow()));
   }
   if (verdict == Verdict::kProcessFailed) WaitForCause();
   // Figures may have moved since the last question, and a failure been noticed.
   if (verdict != Verdict::kGoOn) AskForStatus(SteadyNow());
   MarkLostWorkers();
-  return {.verdict = verdict, .status = std::move(status_), .not_saved = std::move(not_saved_)};
+  return {.verdict = verdict,
+          .status = std::move(status_),
+          .ends_before_finish = ends_before_finish_,
+          .not_saved = std::move(not_saved_)};
 }
 
 bool RunWatch::HasTime(absl::Time now) {
@@ -57,13 +68,17 @@ bool RunWatch::HasTime(absl::Time now) {
   if (!ends_by_.has_value()) ends_by_ = now + BeginToEnd();
   if (now < *ends_by_) return true;
   if (not_saved_.empty()) {
-    not_saved_ = "they were not measured and saved within " + DurationText(options_.save_timeout);
+    not_saved_ = fmt::format(
+        "{} within {}{}",
+        options_.is_measured ? "they were not measured and saved" : "training did not end",
+        DurationText(options_.save_timeout), AwaitedText(status_));
   }
   return false;
 }
 
 absl::Duration RunWatch::BeginToEnd() {
   options_.on_stop(status_);
+  if (status_.phase() == v1::FINISHED) return absl::ZeroDuration();
   if (options_.save_timeout <= absl::ZeroDuration()) {
     not_saved_ = "--save-timeout is 0";
   } else {
@@ -72,8 +87,10 @@ absl::Duration RunWatch::BeginToEnd() {
     if (!ended.ok() && !absl::IsOutOfRange(ended)) not_saved_ = std::string(ended.message());
   }
   if (!not_saved_.empty()) return absl::ZeroDuration();
-  progress_.Note("psctl: training ends, and the weights are measured and saved, for at most " +
-                 DurationText(options_.save_timeout) + "; a second signal does not wait");
+  progress_.Note(fmt::format(
+      "psctl: training ends, and {}, for at most {}; a second signal does not wait",
+      options_.is_measured ? "the weights are measured and saved" : "the workers' programs may end",
+      DurationText(options_.save_timeout)));
   return options_.save_timeout;
 }
 
@@ -83,7 +100,10 @@ void RunWatch::AskForStatus(absl::Time now) {
   absl::StatusOr<v1::RunStatus> status = client_.GetStatus(kWatchTimeout);
   // psctl sees a server that is gone by its ended process. A slow one needs no answer.
   if (!status.ok()) return;
-  if (status->phase() != status_.phase()) phase_since_ = now;
+  if (status->phase() != status_.phase()) {
+    phase_since_ = now;
+    ends_before_finish_ = ends_before;
+  }
   status_ = *std::move(status);
   ends_before_status_ = ends_before;
   Record(now - start_);
@@ -107,8 +127,7 @@ void RunWatch::TellOfLostProcesses() {
     const ProcessEnd& end = cluster_.ends()[ends_told_];
     const EndMeaning meaning = MeaningOf(end);
     if (meaning == EndMeaning::kLostWorker) {
-      progress_.Note(
-          DescribeLostWorker(end, cluster_.running(Role::kWorker), options_.waits_for_lost));
+      progress_.Note(DescribeLostWorker(end, WorkersRunning(), options_.waits_for_lost));
     } else if (meaning == EndMeaning::kLostAggregator) {
       progress_.Note(DescribeLostAggregator(end));
     }
@@ -120,6 +139,20 @@ void RunWatch::TellOfStartsAgain() {
   for (; starts_again_told_ < ends.size(); ++starts_again_told_) {
     progress_.Note(DescribeStartAgain(ends[starts_again_told_]));
   }
+}
+
+void RunWatch::TellOfLateWorkers(absl::Time now) {
+  const absl::Duration late = now - phase_since_;
+  if (status_.phase() != v1::FINISHED || late < kLateAfter) return;
+  if (now - late_workers_told_ < kLateInterval) return;
+  const std::vector<uint32_t> running = cluster_.Running(Role::kWorker);
+  if (running.empty()) return;
+  late_workers_told_ = now;
+  const bool is_bounded = options_.finish_timeout < absl::InfiniteDuration();
+  progress_.Note(fmt::format(
+      "psctl: the run is over for {}; waiting for {} to end{}; Ctrl-C does not wait",
+      DurationText(late), WorkersText(running),
+      is_bounded ? ", at most " + DurationText(options_.finish_timeout - late) + " more" : ""));
 }
 
 void RunWatch::MarkLostWorkers() {
@@ -141,8 +174,9 @@ RunFacts RunWatch::FactsAt(absl::Time now) const {
           .in_phase = now - phase_since_,
           .ends = cluster_.ends(),
           .ends_before_phase = ends_before_status_,
-          .workers_running = cluster_.running(Role::kWorker),
+          .workers_running = WorkersRunning(),
           .has_readers = std::ranges::any_of(status_.readers(), is_live),
+          .finish_timeout = options_.finish_timeout,
           .without_workers = now - last_worker_seen_,
           .start_timeout = options_.start_timeout};
 }
@@ -150,7 +184,7 @@ RunFacts RunWatch::FactsAt(absl::Time now) const {
 void RunWatch::WaitForCause() {
   const absl::Time deadline = SteadyNow() + kCausePatience;
   while (SteadyNow() < deadline && !ExplainsItself(*FindRootCause(cluster_.ends()))) {
-    if (cluster_.running(Role::kServer) + cluster_.running(Role::kWorker) == 0) return;
+    if (cluster_.Running(Role::kServer).empty() && WorkersRunning() == 0) return;
     if (stop_.stopped()) return;
     cluster_.WaitForChange(deadline - SteadyNow());
     cluster_.Poll();

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_RUN_WATCH_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,9 +36,15 @@ class RunWatch {
     /// Set if rounds wait for others in the places of lost workers (cluster.on_worker_loss).
     bool waits_for_lost = false;
 
-    /// How long the weights may take to be measured and saved after somebody asked to stop. If it
-    /// is zero, the watch ends at once.
+    /// How long the run may take to be over after somebody asked to stop. If it is zero, the watch
+    /// ends at once.
     absl::Duration save_timeout;
+
+    /// How long the workers' programs may go on once the run has finished.
+    absl::Duration finish_timeout;
+
+    /// Whether workers measure the final weights, and so save them (evaluation.by).
+    bool is_measured = true;
 
     /// Called once when somebody asks to stop, with the status of that moment.
     std::function<void(const v1::RunStatus&)> on_stop;
@@ -48,6 +55,9 @@ class RunWatch {
   struct Result {
     Verdict verdict = Verdict::kGoOn;
     v1::RunStatus status;  // The last status received.
+
+    /// The number of the cluster's ends from before the run had finished.
+    size_t ends_before_finish = 0;
 
     /// Why the weights were not saved when somebody asked to stop, in words for people.
     std::string not_saved;
@@ -61,7 +71,8 @@ class RunWatch {
 
  private:
   /// Returns whether there is time to follow the run: always until somebody asks to stop, and then
-  /// for the time in which the weights may be saved. The first call after that ends training.
+  /// for the time in which the weights may be saved; none if the run has finished by then. The
+  /// first call after that ends training.
   bool HasTime(absl::Time now);
 
   /// Ends training, because somebody has asked to stop. Returns how long the run may take to be
@@ -71,10 +82,16 @@ class RunWatch {
   void Record(absl::Duration since_start);
   void TellOfLostProcesses();
   void TellOfStartsAgain();
+
+  /// Says now and then whose programs a finished run waits for.
+  void TellOfLateWorkers(absl::Time now);
   /// Marks lost workers in the status as dead, with the cause, which the coordinator may not know
   /// yet.
   void MarkLostWorkers();
   RunFacts FactsAt(absl::Time now) const;
+  uint32_t WorkersRunning() const {
+    return static_cast<uint32_t>(cluster_.Running(Role::kWorker).size());
+  }
 
   /// Waits for the process behind a failure to end, so that its end says why.
   void WaitForCause();
@@ -89,12 +106,14 @@ class RunWatch {
 
   v1::RunStatus status_;
   size_t ends_before_status_ = 0;  // The number of the cluster's ends known before the status.
+  size_t ends_before_finish_ = 0;
   absl::Time phase_since_;
   absl::Time last_worker_seen_;
   absl::Time next_question_;
   size_t ends_told_ = 0;
   size_t starts_again_told_ = 0;
   bool was_told_of_metrics_ = false;
+  absl::Time late_workers_told_ = absl::InfinitePast();
   std::optional<absl::Time> ends_by_;  // Set when somebody has asked to stop.
   std::string not_saved_;
 };

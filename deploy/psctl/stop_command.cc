@@ -25,9 +25,9 @@ int StopCommand(const StopArguments& arguments) {
   }
   if (!ended.ok()) return EndWith(ended);
   WriteToStdout(
-      "training ends: each worker pushes the mini-batch it is at, and one measures the final "
-      "weights "
-      "and saves them where its --save-dir says; psctl status --watch shows how far that is\n");
+      "training ends: each worker pushes the mini-batch it is at, and where workers measure the "
+      "weights (evaluation.by), one measures the final ones and saves them where its --save-dir "
+      "says; psctl status --watch shows how far that is\n");
   return static_cast<int>(ExitCode::kOk);
 }
 

@@ -22,7 +22,7 @@ TEST(StopSignalTest, IsNotStoppedBeforeASignal) {
 }
 
 TEST(StopSignalTest, NotesASignalAndStaysReadable) {
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     StopSignal stop;
 
     raise(signal);
@@ -34,6 +34,18 @@ TEST(StopSignalTest, NotesASignalAndStaysReadable) {
     EXPECT_EQ(poll(&waiting, 1, 0), 1);
     EXPECT_EQ(poll(&waiting, 1, 0), 1);
   }
+}
+
+TEST(StopSignalTest, LeavesAHangUpIgnoredAsNohupWantsIt) {
+  std::signal(SIGHUP, SIG_IGN);
+  {
+    StopSignal stop;
+
+    raise(SIGHUP);
+
+    EXPECT_FALSE(stop.stopped());
+  }
+  EXPECT_EQ(std::signal(SIGHUP, SIG_DFL), SIG_IGN);
 }
 
 TEST(StopSignalTest, WakesEveryThreadThatWaits) {

@@ -262,7 +262,7 @@ TEST_F(PsctlRunTest, FailsWhenServer0DoesNotListenInTime) {
 
 TEST_F(PsctlRunTest, LeavesNoProcessWhenItIsInterrupted) {
   Say("FAKE_WORKER_1", R"(trap '' TERM; tail -f /dev/null & echo $! >"$FAKE_DIR/child.pid"; wait)");
-  for (const int signal : {SIGINT, SIGTERM}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     SCOPED_TRACE(testing::Message() << "signal " << signal);
     for (const auto& name : {"server-0", "server-1", "worker-0", "worker-1", "child"}) {
       fs::remove(folder_ / (std::string(name) + ".pid"));
@@ -302,6 +302,103 @@ TEST_F(PsctlRunTest, SavesTheWeightsWhenItIsInterrupted) {
   EXPECT_EQ(summary["ended_by"], "interrupted");
   EXPECT_EQ(summary["weights_sha256"], "ab12");
   EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRunTest, IgnoresTheSignalsOfBatchSystems) {
+  ASSERT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0);
+  Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+  ChildProcess psctl = StartRun();
+  ASSERT_TRUE(WaitForText("training 25")) << Stderr();
+
+  for (const int signal : {SIGUSR1, SIGUSR2}) kill(psctl.pid(), signal);
+  std::ofstream(folder_ / "go") << "go\n";
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  EXPECT_EQ(Summary()["ended_by"], "epochs");
+}
+
+/// Runs with a program of the user, whose workers do what is said for each.
+class PsctlOwnProgramTest : public PsctlRunTest {
+ protected:
+  PsctlOwnProgramTest() { EXPECT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0); }
+
+  ChildProcess StartOwn(std::vector<std::string> more = {}) {
+    more.insert(more.end(),
+                {"--", "bash", "-c", R"(action="OWN_$SLIPSTREAM_WORKER"; eval "${!action}")"});
+    return StartRun(more);
+  }
+
+  void LetThemEnd() const { std::ofstream(folder_ / "go") << "go\n"; }
+};
+
+TEST_F(PsctlOwnProgramTest, MayGoOnAfterTheRunUntilItEnds) {
+  Say("OWN_0", R"(touch "$FAKE_DIR/finished"; read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/saved")");
+  Say("OWN_1", "exit 0");
+  ChildProcess psctl = StartOwn();
+  ASSERT_TRUE(WaitForText("; waiting for worker 0 to end; Ctrl-C does not wait\n")) << Stderr();
+
+  LetThemEnd();
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  EXPECT_TRUE(fs::exists(folder_ / "saved"));
+}
+
+TEST_F(PsctlOwnProgramTest, IsAnErrorIfItOutlastsItsTime) {
+  Say("OWN_0", R"(touch "$FAKE_DIR/finished"; exec tail -f /dev/null)");
+  Say("OWN_1", "exit 0");
+
+  ChildProcess psctl = StartOwn({"--set", "run.finish_timeout=100ms"});
+
+  EXPECT_EQ(WaitForExit(psctl), 74);
+  const std::string error =
+      "worker 0 had not ended 100 ms after the run (run.finish_timeout), and was killed; what it "
+      "had yet to save is lost; log: " +
+      LogPath("worker-0");
+  EXPECT_THAT(Stderr(), EndsWith("psctl: error: " + error + "\n"));
+  EXPECT_EQ(Summary()["error"], error);
+  EXPECT_EQ(Summary()["exit_code"], 74);
+}
+
+TEST_F(PsctlOwnProgramTest, EndsAtOnceWhenPsctlIsStoppedAfterTheRun) {
+  Say("OWN_0", R"(touch "$FAKE_DIR/finished"; exec tail -f /dev/null)");
+  Say("OWN_1", "exit 0");
+  ChildProcess psctl = StartOwn();
+  ASSERT_TRUE(WaitForText("; waiting for worker 0 to end")) << Stderr();
+
+  kill(psctl.pid(), SIGTERM);
+
+  EXPECT_EQ(WaitForExit(psctl), 143);
+  EXPECT_THAT(Summary()["error"].get<std::string>(),
+              StartsWith("worker 0 had not ended when psctl was stopped by signal 15 (Terminated), "
+                         "and was killed"));
+  EXPECT_EQ(Summary()["ended_by"], "epochs");
+}
+
+TEST_F(PsctlOwnProgramTest, MaySaveAlthoughAnotherHasFailedAfterTheRun) {
+  Say("OWN_0", R"(touch "$FAKE_DIR/finished"; exit 3)");
+  Say("OWN_1", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/saved")");
+  ChildProcess psctl = StartOwn();
+  ASSERT_TRUE(WaitForText("; waiting for worker 1 to end")) << Stderr();
+
+  LetThemEnd();
+
+  EXPECT_EQ(WaitForExit(psctl), 1) << Stderr();
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: worker 0 failed with exit code 3\n"));
+  EXPECT_TRUE(fs::exists(folder_ / "saved"));
+}
+
+TEST_F(PsctlOwnProgramTest, IsAnErrorIfItIsKilledAfterTheRun) {
+  Say("OWN_0", R"(touch "$FAKE_DIR/finished"; read -r < "$FAKE_DIR/go"; kill -KILL $$)");
+  Say("OWN_1", "exit 0");
+  ChildProcess psctl = StartOwn();
+  ASSERT_TRUE(WaitForText("; waiting for worker 0 to end")) << Stderr();
+
+  LetThemEnd();
+
+  EXPECT_EQ(WaitForExit(psctl), 74);
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: worker 0 was killed by signal 9 (Killed) after "
+                                  "the run; what it had yet to save is lost"));
 }
 
 TEST_F(PsctlRunTest, EndsWithoutTheWeightsThatTakeTooLong) {

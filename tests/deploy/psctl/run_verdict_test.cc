@@ -27,6 +27,17 @@ RunFacts Facts(v1::Phase phase, int in_phase_seconds, uint32_t workers_running =
           .start_timeout = absl::Seconds(60)};
 }
 
+RunFacts Finished(int in_phase_seconds) {
+  RunFacts facts = Facts(v1::FINISHED, in_phase_seconds);
+  facts.finish_timeout = absl::Seconds(10);
+  return facts;
+}
+
+RunFacts WithReaders(RunFacts facts) {
+  facts.has_readers = true;
+  return facts;
+}
+
 class RunVerdictTest : public testing::TestWithParam<Row> {};
 
 TEST_P(RunVerdictTest, FollowsFromTheFacts) {
@@ -51,9 +62,6 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"AKilledWorkerIsTolerated", Facts(v1::TRAINING, 1), {kKilledWorker}, Verdict::kGoOn},
         Row{"AWorkerThatIsDoneIsTolerated", Facts(v1::DRAINING, 1), {kDoneWorker}, Verdict::kGoOn},
         Row{"AFailedWorkerIsNot", Facts(v1::TRAINING, 1), {kFailedWorker}, Verdict::kProcessFailed},
-        Row{"FinishedWaitsForWorkersToLeave", Facts(v1::FINISHED, 9), {}, Verdict::kGoOn},
-        Row{"FinishedWithoutWorkers", Facts(v1::FINISHED, 0, 0), {}, Verdict::kFinished},
-        Row{"FinishedDoesNotWaitForEver", Facts(v1::FINISHED, 11), {}, Verdict::kFinished},
         Row{"FailedWaitsForTheCause", Facts(v1::FAILED, 2), {}, Verdict::kGoOn},
         Row{"FailedWithoutACause", Facts(v1::FAILED, 4), {}, Verdict::kRunFailed},
         Row{"FailedAndNobodyIsLeftToExplainIt",
@@ -102,6 +110,28 @@ INSTANTIATE_TEST_SUITE_P(
             Facts(v1::PHASE_UNSPECIFIED, 66),
             {},
             Verdict::kNotStarted}),
+    [](const testing::TestParamInfo<Row>& row) { return row.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Finished, RunVerdictTest,
+    testing::Values(
+        Row{"FinishedWaitsForWorkersToEnd", Facts(v1::FINISHED, 1'000'000), {}, Verdict::kGoOn},
+        Row{"FinishedWaitsNoLongerThanItIsTold", Finished(11), {}, Verdict::kFinished},
+        Row{"FinishedWaitsAsLongAsItIsTold", Finished(9), {}, Verdict::kGoOn},
+        Row{"FinishedWithoutWorkers", Facts(v1::FINISHED, 0, 0), {}, Verdict::kFinished},
+        Row{"FinishedDoesNotWaitForReadersForEver",
+            WithReaders(Facts(v1::FINISHED, 11, 0)),
+            {},
+            Verdict::kFinished},
+        Row{"FinishedWaitsForReaders", WithReaders(Facts(v1::FINISHED, 9, 0)), {}, Verdict::kGoOn},
+        Row{"AWorkerThatFailsAfterTheRunEndsNoOther",
+            Facts(v1::FINISHED, 1, 1),
+            {kFailedWorker},
+            Verdict::kGoOn},
+        Row{"AWorkerThatFailedAfterTheRun",
+            Facts(v1::FINISHED, 1, 0),
+            {kFailedWorker},
+            Verdict::kProcessFailed}),
     [](const testing::TestParamInfo<Row>& row) { return row.param.name; });
 
 }  // namespace
