@@ -15,6 +15,10 @@ namespace {
 
 constexpr int kPatienceLeases = 3;
 
+// A peer that is not there for this long may be starting, as in every run whose processes start
+// together.
+constexpr absl::Duration kUsualStart = absl::Seconds(5);
+
 }  // namespace
 
 absl::Duration MembersPatience(absl::Duration lease) {
@@ -100,6 +104,7 @@ absl::Status Retries::Persist(absl::FunctionRef<absl::Status()> call) {
 void Retries::OnReached() {
   if (!schedule_.has_value()) return;
   schedule_.reset();
+  has_warned_ = false;
   LogInfo("answers again", {{"peer", peer_}});
 }
 
@@ -109,13 +114,19 @@ absl::Status Retries::Await(const absl::Status& failure) {
   const bool took_long = options_.now() - begin_ >= options_.give_up_after;
   if (took_long && !absl::IsDeadlineExceeded(failure)) OnReached();
   const bool is_first = !schedule_.has_value();
-  if (is_first) schedule_.emplace(options_, seed_);
+  if (is_first) {
+    schedule_.emplace(options_, seed_);
+    failing_since_ = options_.now();
+  }
   const std::string reason(failure.message());
   const char* const what =
       absl::IsResourceExhausted(failure) ? "has too much to do" : "cannot be reached";
   const std::optional<absl::Duration> wait = schedule_->Next(failure);
   if (!wait) return schedule_->GivenUp(failure, fmt::format("{} {}: {}", peer_, what, reason));
   if (is_first) {
+    LogInfo("waiting until it is ready", {{"peer", peer_}, {"reason", reason}});
+  } else if (!has_warned_ && options_.now() - failing_since_ >= kUsualStart) {
+    has_warned_ = true;
     LogWarning(fmt::format("{}, trying again", what),
                {{"peer", peer_},
                 {"for_seconds", absl::ToDoubleSeconds(options_.give_up_after)},

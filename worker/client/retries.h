@@ -115,6 +115,8 @@ class Retries {
   absl::Time begin_;  // When the latest try began.
   // Empty unless the peer has failed since it was last reached.
   std::optional<RetrySchedule> schedule_;
+  absl::Time failing_since_;  // Of meaning with a schedule.
+  bool has_warned_ = false;   // Since then.
 };
 
 }  // namespace slipstream

@@ -1,8 +1,11 @@
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
 
+#include "tests/support/captured_log.h"
+#include "tests/support/silent_port.h"
 #include "worker/client/retries.h"
 
 namespace slipstream {
@@ -86,6 +89,35 @@ TEST_F(RetryScheduleTest, RepeatsOnlyWhatMaySucceedNextTime) {
   EXPECT_FALSE(IsTransient(absl::FailedPreconditionError("")));
   EXPECT_FALSE(IsTransient(absl::InvalidArgumentError("")));
   EXPECT_FALSE(IsTransient(absl::AbortedError("")));
+}
+
+TEST_F(RetryScheduleTest, APeerThatIsStartingIsNoReasonToWarn) {
+  CapturedLog log;
+  const SilentPort port;
+  const auto channel = grpc::CreateChannel(port.address(), grpc::InsecureChannelCredentials());
+  const Sleeper sleeper = [](absl::Duration) { return true; };
+  const RetryOptions options = {.first_wait = absl::ZeroDuration(),
+                                .wait_max = absl::ZeroDuration(),
+                                .give_up_after = absl::Seconds(10),
+                                .now = [this] { return now_; }};
+  Retries retries("the coordinator", *channel, options, 1, sleeper);
+
+  retries.Begin();
+  ASSERT_TRUE(retries.Await(kAway).ok());
+  now_ += absl::Seconds(4);
+  retries.Begin();
+  ASSERT_TRUE(retries.Await(kAway).ok());
+
+  EXPECT_EQ(log.Count("waiting until it is ready"), 1);
+  EXPECT_EQ(log.Count("cannot be reached"), 0);
+
+  now_ += absl::Seconds(2);
+  for (int call = 0; call < 2; ++call) {
+    retries.Begin();
+    ASSERT_TRUE(retries.Await(kAway).ok());
+  }
+
+  EXPECT_EQ(log.Count("cannot be reached, trying again"), 1);
 }
 
 }  // namespace
