@@ -48,8 +48,11 @@ RunWatch::Result RunWatch::Watch() {
     TellOfStartsAgain();
     const absl::Time now = SteadyNow();
     if (!cluster_.Running(Role::kWorker).empty()) last_worker_seen_ = now;
-    if (now >= next_question_) AskForStatus(now);
+    // What an end means depends on whether the run had finished by then.
+    const bool has_news = cluster_.ends().size() > ends_before_status_;
+    if (now >= next_question_ || has_news) AskForStatus(now);
     TellOfLostProcesses();
+    TellOfStalledWorkers();
     TellOfLateWorkers(now);
     verdict = Judge(FactsAt(SteadyNow()));
   }
@@ -138,6 +141,16 @@ void RunWatch::TellOfStartsAgain() {
   const std::vector<ProcessEnd>& ends = cluster_.started_again();
   for (; starts_again_told_ < ends.size(); ++starts_again_told_) {
     progress_.Note(DescribeStartAgain(ends[starts_again_told_]));
+  }
+}
+
+void RunWatch::TellOfStalledWorkers() {
+  for (const v1::WorkerStatus& worker : status_.workers()) {
+    if (!worker.is_stalled()) {
+      stalled_told_.erase(worker.worker());
+    } else if (stalled_told_.insert(worker.worker()).second) {
+      progress_.Note("psctl: warning: " + StalledText(worker));
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/time/time.h"
@@ -83,6 +84,9 @@ class RunWatch {
   void TellOfLostProcesses();
   void TellOfStartsAgain();
 
+  /// Warns of workers that live and do nothing, of each once until it goes on.
+  void TellOfStalledWorkers();
+
   /// Says now and then whose programs a finished run waits for.
   void TellOfLateWorkers(absl::Time now);
   /// Marks lost workers in the status as dead, with the cause, which the coordinator may not know
@@ -113,6 +117,7 @@ class RunWatch {
   size_t ends_told_ = 0;
   size_t starts_again_told_ = 0;
   bool was_told_of_metrics_ = false;
+  std::set<uint32_t> stalled_told_;
   absl::Time late_workers_told_ = absl::InfinitePast();
   std::optional<absl::Time> ends_by_;  // Set when somebody has asked to stop.
   std::string not_saved_;

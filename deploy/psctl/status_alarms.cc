@@ -103,11 +103,7 @@ void AddDeadWorkers(const v1::RunStatus& status, std::vector<ScreenLine>& lines)
 void AddStalled(const v1::RunStatus& status, std::vector<ScreenLine>& lines) {
   for (const v1::WorkerStatus& worker : status.workers()) {
     if (!worker.is_stalled()) continue;
-    lines.push_back(
-        {fmt::format("worker {} is stalled: it lives, and has neither fetched nor pushed "
-                     "for {}; see what its program waits for, such as examples",
-                     worker.worker(), DurationText(worker.idle_seconds())),
-         LineStyle::kAlarm});
+    lines.push_back({StalledText(worker), LineStyle::kAlarm});
   }
 }
 
@@ -170,6 +166,13 @@ std::string RoundText(const v1::WaitingRound& round) {
       round.shard(), round.contributions(), round.round_size(),
       DurationText(round.unchanged_seconds()), Printable(round.outlook()), round.version(),
       DurationText(round.open_seconds()));
+}
+
+std::string StalledText(const v1::WorkerStatus& worker) {
+  return fmt::format(
+      "worker {} is stalled: it lives, and has neither fetched nor pushed for {}; see what its "
+      "program waits for, such as examples",
+      worker.worker(), DurationText(worker.idle_seconds()));
 }
 
 std::string AwaitedText(const v1::RunStatus& status) {

@@ -17,6 +17,10 @@ inline constexpr double kServerSilenceSecondsMax = 2;
 /// A round to which nobody has pushed for longer than this is stalled.
 inline constexpr double kRoundStillSecondsMax = 1;
 
+/// Returns a text such as "worker 3 is stalled: it lives, and has neither fetched nor pushed for 40
+/// s". REQUIRES: it is.
+std::string StalledText(const v1::WorkerStatus& worker);
+
 /// Returns a text such as "; worker 3 has not pushed" about the workers that the run waits for,
 /// empty if it waits for none by name.
 std::string AwaitedText(const v1::RunStatus& status);

@@ -19,7 +19,8 @@ namespace {
 
 /// A coordinator whose run trains until the file `finished_file` appears, and is then finished.
 /// While the file `finished_file`.away exists, the coordinator refuses to be watched. While
-/// `finished_file`.waiting exists, its run waits for workers. When it is asked to end
+/// `finished_file`.waiting exists, its run waits for workers; while `finished_file`.stalled exists,
+/// worker 1 does nothing. When it is asked to end
 /// training, it finishes if `finished_file`.saves exists; if `finished_file`.hangs exists, it
 /// agrees to end but does not finish.
 class FakeCoordinator final : public v1::Coordinator::Service {
@@ -31,6 +32,10 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     *reply = ExampleStatus();
     if (std::filesystem::exists(finished_file_ + ".waiting")) {
       reply->set_phase(v1::WAITING_FOR_WORKERS);
+    }
+    if (std::filesystem::exists(finished_file_ + ".stalled")) {
+      reply->mutable_workers(1)->set_is_stalled(true);
+      reply->mutable_workers(1)->set_idle_seconds(40);
     }
     if (std::filesystem::exists(finished_file_)) {
       reply->set_phase(v1::FINISHED);

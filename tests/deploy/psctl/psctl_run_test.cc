@@ -304,6 +304,23 @@ TEST_F(PsctlRunTest, SavesTheWeightsWhenItIsInterrupted) {
   EXPECT_TRUE(NoneIsRunning());
 }
 
+TEST_F(PsctlRunTest, WarnsOfAWorkerThatDoesNothingAndNamesItWhenThereIsNoTimeLeft) {
+  std::ofstream(folder_ / "finished.stalled") << "";
+  std::ofstream(folder_ / "finished.hangs") << "";
+  ChildProcess psctl = StartRun({"--save-timeout", "200ms"});
+  const std::string warning =
+      "psctl: warning: worker 1 is stalled: it lives, and has neither fetched nor pushed for 40.0 "
+      "s; see what its program waits for, such as examples\n";
+  ASSERT_TRUE(WaitForText(warning)) << Stderr();
+
+  kill(psctl.pid(), SIGTERM);
+
+  EXPECT_EQ(WaitForExit(psctl), 143);
+  EXPECT_EQ(Stderr().find(warning), Stderr().rfind(warning)) << "said twice";
+  EXPECT_THAT(Summary()["error"].get<std::string>(),
+              EndsWith("within 200 ms; worker 1 has not pushed"));
+}
+
 TEST_F(PsctlRunTest, IgnoresTheSignalsOfBatchSystems) {
   ASSERT_EQ(mkfifo((folder_ / "go").c_str(), 0600), 0);
   Say("FAKE_WORKER_0", R"(read -r < "$FAKE_DIR/go"; touch "$FAKE_DIR/finished")");
