@@ -13,6 +13,7 @@
 #include "common/base/limits.h"
 #include "common/config/field_builders.h"
 #include "common/config/optimizer_fields.h"
+#include "common/config/security_fields.h"
 #include "common/model/presets.h"
 #include "common/run/policy_rows.h"
 
@@ -390,40 +391,6 @@ void AddLog(Table& table) {
                         TextType{}, [](auto& s) -> auto& { return s.log.push_log; })));
 }
 
-void AddSecurity(Table& table) {
-  constexpr auto kServer = Field::Locality::kServer;
-  const auto file = [&](std::string path, std::string doc, std::string example, auto access) {
-    table.push_back(Local(kServer, Scalar(std::move(path), std::move(doc), TextType{}, access)));
-    table.back().example = std::move(example);
-  };
-  table.push_back(Choice(
-      "security.plaintext",
-      "Without mtls nothing is encrypted: servers off this machine need accept_the_risk then.",
-      {"loopback_only", "accept_the_risk"},
-      [](auto& s) -> auto& { return s.security.accept_plaintext_risk; }));
-  file(
-      "security.mtls.ca",
-      "Encrypts what goes over TCP: the file with the certificate of the authority that signs "
-      "those of servers, workers and operators (psctl certs init makes one). {member} in the "
-      "paths of this section stands for server-0, worker-3, worker (its id is left open) or "
-      "operator.",
-      "certs/ca.crt", [](auto& s) -> auto& { return s.security.mtls.ca; });
-  file(
-      "security.mtls.certificate",
-      "The process's own certificate; by default {member}.crt beside the authority's.",
-      "certs/{member}.crt", [](auto& s) -> auto& { return s.security.mtls.certificate; });
-  file(
-      "security.mtls.key",
-      "The private key of the certificate; by default {member}.key beside the authority's "
-      "certificate.",
-      "certs/{member}.key", [](auto& s) -> auto& { return s.security.mtls.key; });
-  file(
-      "security.token",
-      "A file with the run's token, or env:NAME for a variable's: workers and psctl that show it "
-      "need no certificate of their own.",
-      "certs/token", [](auto& s) -> auto& { return s.security.token; });
-}
-
 void AddDurability(Table& table) {
   const std::string level = "durability.level";
   const std::vector<std::string> saving = {"checkpoint", "synced"};
@@ -477,7 +444,7 @@ void AddOperation(Table& table) {
       "mini-batch, and slower makes computing it take so many times as long. [{}, {delay: 20ms}, "
       "{slower: 4}] leaves worker 0 as it is, and those from 3 on.",
       SlowdownsType{}, [](auto& s) -> auto& { return s.testing.workers; }));
-  AddSecurity(table);
+  AddSecurityFields(table);
 }
 
 }  // namespace

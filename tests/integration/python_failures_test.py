@@ -181,6 +181,7 @@ class PythonFailuresTest(unittest.TestCase):
 
     def test_the_status_has_every_field(self):
         live = self.servers()
+        live.wait_for(lambda status: len(status["shards"]) == 2, "both servers to be known")
         status = slipstream.status(live.coordinator)
         self.assertIsInstance(status, slipstream.RunStatus)
         self.assertEqual((status.name, status.policy), ("failures", "async"))
