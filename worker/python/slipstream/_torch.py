@@ -130,8 +130,8 @@ class SharedModule:
         """Raises Refused, with their names, if parameters that want training are not in the run."""
         if self._listed_members() != self._members:
             found = trained(self.module)
-            strange = [name for name, parameter in found.items()
-                       if self.trained.get(name) is not parameter]
+            known = {**self._frozen, **self.trained}
+            strange = [name for name, parameter in found.items() if known.get(name) is not parameter]
             if strange:
                 raise Refused(f"{_listed(strange)}: added or replaced since synchronize, so not part of "
                               "the run: change the module before run.synchronize")
