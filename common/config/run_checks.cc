@@ -366,8 +366,7 @@ void CheckModel(Draft draft, Diagnostics diagnostics) {
   if (const auto* error = std::get_if<ShapeError>(&shapes)) {
     const Source source = error->layer < 0 ? draft.KeySource("model.input")
                                            : draft.ItemSource("model.layers", error->layer);
-    const std::string place = error->layer < 0 ? "" : fmt::format("layer {}: ", error->layer);
-    diagnostics.Report(source, place + error->message);
+    diagnostics.Report(source, error->Text());
     return;
   }
   const NetShapes& net = std::get<NetShapes>(shapes);

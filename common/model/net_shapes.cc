@@ -115,6 +115,10 @@ bool IsTooLarge(const ExampleShape& shape) {
 
 }  // namespace
 
+std::string ShapeError::Text() const {
+  return layer < 0 ? message : "layer " + std::to_string(layer) + ": " + message;
+}
+
 std::string ToText(const ExampleShape& shape) {
   return std::to_string(shape.channels) + "×" + std::to_string(shape.height) + "×" +
          std::to_string(shape.width);

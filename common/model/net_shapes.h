@@ -30,6 +30,9 @@ std::string ToText(const ExampleShape& shape);
 struct ShapeError {
   int layer = -1;
   std::string message;
+
+  /// Returns "layer 2: …", or the message alone if it is about the input.
+  std::string Text() const;
 };
 
 /// The shapes of a net: shapes[0] is the input, shapes[i + 1] the output of layer i.

@@ -34,7 +34,7 @@ std::string_view Meaning(int exit_code) {
     case ExitCode::kOk:
       return "done";
     case ExitCode::kInternal:
-      return "internal error";
+      return "failed";  // So do programs of users, by an exception of theirs.
     case ExitCode::kUsage:
       return "usage";
     case ExitCode::kUnreachable:

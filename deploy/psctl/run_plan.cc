@@ -28,8 +28,7 @@ absl::StatusOr<TensorLayout> LayoutOf(const ModelSpec& model) {
   const std::optional<ModelSpec> preset = FindPreset(model.preset);
   const auto shapes = InferShapes(model.layers.empty() && preset ? *preset : model);
   if (const auto* error = std::get_if<ShapeError>(&shapes)) {
-    return absl::InvalidArgumentError(
-        fmt::format("model.layers[{}]: {}", error->layer, error->message));
+    return absl::InvalidArgumentError("model: " + error->Text());
   }
   return std::get<NetShapes>(shapes).layout;
 }

@@ -110,6 +110,16 @@ class PythonMisuseTest(TorchRuns):
         with self.assertRaisesRegex(slipstream.NotReady, "ahead"):
             next(iter(batches))
 
+    def test_a_second_step_for_a_mini_batch_is_refused(self):
+        model = net()
+        run, optimizer = self.joined(model, {"training.work": "handed_out"}, examples_of_epoch=160)
+        inputs, labels = examples()
+        positions = next(run.batches())
+        batch = inputs[positions], labels[positions]
+        step(model, optimizer, batch)
+        with self.assertRaisesRegex(slipstream.NotReady, "not given out yet.*training.work: own"):
+            step(model, optimizer, batch)
+
     def test_a_mini_batch_that_was_looked_at_is_given_again(self):
         model = net()
         run, optimizer = self.joined(model, {"training.work": "handed_out"}, examples_of_epoch=160)

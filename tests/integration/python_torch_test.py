@@ -140,6 +140,14 @@ class PythonTorchTest(TorchRuns):
                     for name, values in run.pull().tensors.items():
                         self.assertTrue(torch.equal(state[name], torch.tensor(values)), name)
 
+    def test_the_last_push_is_part_of_the_final_weights(self):
+        model, plain = net(), net()
+        run, optimizer = self.joined(model, {"training.max_steps": len(loader())}, overlap=True)
+        train_backwards(model, optimizer, loader())
+        run.finish()
+        train(plain, torch.optim.SGD(plain.parameters(), lr=RATE), loader())
+        self.assertLess(apart(model, plain), APART_MAX)
+
     def test_a_module_that_was_moved_or_converted_is_trained(self):
         def images():
             torch.manual_seed(2)

@@ -1,7 +1,5 @@
 #include "worker/training/model_shapes.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 #include <variant>
 
@@ -10,8 +8,7 @@ namespace slipstream {
 absl::StatusOr<NetShapes> ShapesOf(const ModelSpec& model) {
   std::variant<NetShapes, ShapeError> shapes = InferShapes(model);
   if (const auto* error = std::get_if<ShapeError>(&shapes)) {
-    return absl::InvalidArgumentError(
-        fmt::format("model: layer {}: {}", error->layer, error->message));
+    return absl::InvalidArgumentError("model: " + error->Text());
   }
   return std::get<NetShapes>(std::move(shapes));
 }

@@ -6,21 +6,17 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "deploy/psctl/child_process.h"
 #include "tests/deploy/psctl/psctl_run_fixture.h"
-#include "tests/support/silent_port.h"
 
 namespace slipstream {
 namespace {
 
-using testing::Contains;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
 /// Runs with a program of the user, whose workers do what is said for each.

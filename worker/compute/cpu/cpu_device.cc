@@ -36,8 +36,7 @@ class CpuDevice final : public Device {
     }
     std::variant<NetShapes, ShapeError> inferred = InferShapes(model);
     if (const auto* error = std::get_if<ShapeError>(&inferred)) {
-      return absl::InvalidArgumentError("layer " + std::to_string(error->layer) + ": " +
-                                        error->message);
+      return absl::InvalidArgumentError(error->Text());
     }
     const NetShapes& shapes = std::get<NetShapes>(inferred);
     const OneThreadScope one_thread;

@@ -31,8 +31,7 @@ class CudaDevice final : public Device {
     }
     const std::variant<NetShapes, ShapeError> inferred = InferShapes(model);
     if (const auto* error = std::get_if<ShapeError>(&inferred)) {
-      return absl::InvalidArgumentError("layer " + std::to_string(error->layer) + ": " +
-                                        error->message);
+      return absl::InvalidArgumentError(error->Text());
     }
     const NetShapes& shapes = std::get<NetShapes>(inferred);
     return cuda::CudaPlan::New(options.trains ? devices_ : ForEvaluation(),

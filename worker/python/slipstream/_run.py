@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import array
+import logging
 import os
 import types
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ._torch import SharedModule
 
 T = TypeVar("T")
+
+_logger = logging.getLogger("slipstream")
 
 
 class Run:
@@ -45,6 +48,7 @@ class Run:
         self._evaluation: Optional[EvaluationFunction] = None
         self._has_center = False  # It was fetched for the work at hand.
         self._module: Optional["SharedModule"] = None  # What was synchronized, if it is a module.
+        self._given: Optional[list[tuple[int, int]]] = None  # The work that `batches` gives out.
         self._has_begun_step = False  # Since the mini-batch was given out.
         self._is_evaluating = False
         self._has_left = False
@@ -213,6 +217,9 @@ class Run:
         if self._work is None:
             raise RunFinished("no work is left in this run") if self._is_over else NotReady(
                 "a push follows a fetch, each time: there are no weights that it was computed from")
+        if self._given is not None and self._work is not self._given:
+            raise NotReady("this push would use up a mini-batch that run.batches() has not given out yet: push "
+                           "once for each, or choose your own with training.work: own")
         if self.settings.keeps_weights and not self._has_center:
             raise NotReady("the values are relative to the servers' newest weights: call fetch_center "
                            "before each push")
@@ -285,7 +292,7 @@ class Run:
                           "over run.steps(your_loader)")
         while self.fetch():
             assert self._work is not None
-            work = self._work
+            self._given = work = self._work
             self._examples = 0
             for first, count in work:
                 for batch in range(first, first + count):
@@ -312,14 +319,13 @@ class Run:
         """Yields from your own iterable, such as a DataLoader, as long as the run wants work from
         this worker. If the run ends first, the final weights are fetched, and `finished` is true.
         Raises Refused if there is no batch at all, as at the second pass of an iterator."""
-        is_empty = True
-        for batch in batches:
+        number = 0
+        for number, batch in enumerate(batches, start=1):
             self._await_weights()
             if self._is_finished:
                 return
-            is_empty = False
             yield batch
-        if is_empty and not self._is_finished:
+        if number == 0 and not self._is_finished:
             raise Refused(f"{type(batches).__name__} gave no batch: it is empty (drop_last, and fewer examples "
                           "than a batch?), or an iterator that was used up: pass what can be iterated again")
 
@@ -343,8 +349,7 @@ class Run:
         """Reads the newest weights, once the last push is answered, and writes them to a safetensors
         file, whole or not at all. With a module, its other parameters and its buffers, as this worker
         has them, are in the file, too."""
-        versions, memory = wait(self._worker.read())
-        del versions
+        memory = wait(self._worker.read())[1]
         weights = as_loaded(self._views(memory))
         wait(self._worker.save(os.fspath(path), memory, self._beside(self._state_with(weights), weights)))
 
@@ -394,9 +399,8 @@ class Run:
 
         The function is called inside fetch, finish and whatever calls these, on the same thread; this
         worker's training waits. It gets the weights as a mapping of names to arrays, which stay as
-        they are: PyTorch's tensors if the program has imported it, else as in `pull`. If a module was
-        synchronized, the mapping has its frozen parameters and this worker's buffers, too, so that
-        load_state_dict takes it. It returns the
+        they are: PyTorch's tensors if the program has imported it, else as in `pull`. Of a module, it
+        has all that load_state_dict takes, with this worker's buffers. It returns the
         loss, or a mapping with "loss" and, if they are known, "accuracy" (a share from 0 to 1) and
         "examples" (their number). If it raises, the worker leaves the run with that failure. A model
         that trains must not be given these weights: its parameters are the run's.
@@ -406,6 +410,9 @@ class Run:
 
         The mapping is saved to model.save_dir, or else, under psctl run, to the run directory.
         """
+        if not self.settings.measured:
+            _logger.warning("evaluate_by: nobody will call the function, and no model is saved, as "
+                            "evaluation.by is nobody; set it to workers")
         self._evaluation = function
 
     def measured(self, examples: int) -> None:
@@ -448,6 +455,8 @@ class Run:
         if self._is_finished:
             return
         self._check_evaluation()
+        if self._is_pushed and self._work is None:
+            self.fetch()  # Perhaps no work is left after that push.
         while not wait(self._worker.finish()):
             self._evaluate()
         self._take_result()

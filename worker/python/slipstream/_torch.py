@@ -26,8 +26,8 @@ def _views(memory: Mapping[str, Any],
            parameters: Mapping[str, torch.nn.Parameter]) -> dict[str, torch.Tensor]:
     missing = set(parameters) ^ set(memory)
     if missing:
-        raise Refused(f"{sorted(missing)[0]!r} is not in both the module and the model that was "
-                      "synchronized")
+        raise Refused(f"{sorted(missing)[0]!r} is not in both the module and the model that was synchronized: "
+                      "give that one; two models that train by rules of their own need two runs")
     return {name: torch.frombuffer(memory[name], dtype=torch.float32).view(parameter.shape)
             for name, parameter in parameters.items()}
 
@@ -297,8 +297,8 @@ class Optimizer(torch.optim.Optimizer):
     run.yaml says which rule the servers apply, and with what learning rate; `param_groups` have
     none, and schedulers of torch.optim are refused. The run's worker.algorithm has to be gradient.
 
-    After `step` the module has the newest weights. A parameter whose `grad` is None has no part in
-    the step, as in torch: its weights and the rule's state stay.
+    After `step` the module has the newest weights. For a parameter whose `grad` is None, 0 is pushed:
+    unlike in torch, a rule with momentum or weight decay still changes it.
 
     overlap: shortens the step of a large model. Gradients are sent while backward computes the
              others, and `step` returns before the new weights are there; the next forward,
