@@ -87,7 +87,7 @@ class HeaderReader {
   void OnMetadata(const Json& entry);
   void OnTensor(const Json& entry);
   void AddTensor(std::vector<uint64_t> shape, uint64_t begin, uint64_t end);
-  void AddToLayout(Place place, uint64_t previous_end);
+  void AddToLayout(const Place& place, uint64_t previous_end);
 
   void RefuseTensor(const std::string& reason) { RefuseTensor(name_, reason); }
   void RefuseTensor(const std::string& name, const std::string& reason) {
@@ -183,7 +183,7 @@ void HeaderReader::AddTensor(std::vector<uint64_t> shape, uint64_t begin, uint64
   places_.push_back({name_, std::move(shape), begin, end});
 }
 
-void HeaderReader::AddToLayout(Place place, uint64_t previous_end) {
+void HeaderReader::AddToLayout(const Place& place, uint64_t previous_end) {
   if (place.begin != previous_end) {
     return RefuseTensor(
         place.name,
@@ -197,7 +197,7 @@ void HeaderReader::AddToLayout(Place place, uint64_t previous_end) {
                                                 place.end, data_bytes_));
   }
   if (place.begin == place.end) return;  // There is nothing that a layout could place.
-  const absl::Status added = header_.layout.Append(std::move(place.name), std::move(place.shape));
+  const absl::Status added = header_.layout.Append(place.name, place.shape);
   if (!added.ok()) Refuse(std::string(added.message()));
 }
 
@@ -205,9 +205,9 @@ absl::StatusOr<ModelHeader> HeaderReader::Finish() {
   std::ranges::sort(places_, {},
                     [](const Place& place) { return std::pair(place.begin, place.end); });
   uint64_t end = 0;
-  for (Place& place : places_) {
+  for (const Place& place : places_) {
     if (!status_.ok()) break;
-    AddToLayout(std::move(place), end);
+    AddToLayout(place, end);
     end = place.end;
   }
   if (data_bytes_ > end) {
