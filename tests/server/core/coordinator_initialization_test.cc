@@ -116,7 +116,7 @@ TEST(InitializationTest, RefusesAnotherTrainingSetByName) {
 }
 
 TEST(InitializationTest, RefusesWhatCannotBeTrained) {
-  Initialization initialization(200);
+  Initialization initialization(300);  // More than the layout has values.
 
   EXPECT_FALSE(initialization.Propose(Client(0), Layout(), kData).ok());
   EXPECT_FALSE(initialization.Propose(Client(0), Layout(500), {0, 42}).ok());
