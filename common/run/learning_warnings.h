@@ -10,7 +10,7 @@ namespace slipstream {
 
 /// Returns a warning for each combination of settings that is known not to learn, or not as it is
 /// written: what is wrong, who has found it, and what to set instead. Such a run may still start.
-/// What is in here was published or measured; deploy/examples/README.md has the figures.
+/// Each limit was published or measured; deploy/examples/README.md has the figures.
 std::vector<std::string> LearningWarnings(const RunSpec& run);
 
 }  // namespace slipstream

@@ -48,7 +48,7 @@ RunWatch::Result RunWatch::Watch() {
     TellOfStartsAgain();
     const absl::Time now = SteadyNow();
     if (!cluster_.Running(Role::kWorker).empty()) last_worker_seen_ = now;
-    // What an end means depends on whether the run had finished by then.
+    // A process may end once the run has finished, and not before: so its phase is asked for.
     const bool has_news = cluster_.ends().size() > ends_before_status_;
     if (now >= next_question_ || has_news) AskForStatus(now);
     TellOfLostProcesses();

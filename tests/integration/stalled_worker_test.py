@@ -13,13 +13,13 @@ python_package.use_package()
 
 import slipstream
 
-CONFIG = """
+CONFIG = f"""
 name: stalled
-model: {from: workers}
-training: {work: own, batch_size: 8}
-consistency: {policy: hardsync}
-optimizer: {kind: sgd, learning_rate: 0.01}
-cluster: {servers: [localhost:7070, localhost:7071], workers: 2, lease: 1s}
+model: {{from: workers}}
+training: {{work: own, batch_size: 8}}
+consistency: {{policy: hardsync}}
+optimizer: {{kind: sgd, learning_rate: 0.01}}
+cluster: {{servers: [localhost:7070, localhost:7071], workers: 2, lease: {cluster.LEASE}}}
 """
 # A worker that pushes until the run ends.
 PROGRAM = """
@@ -63,7 +63,7 @@ class StalledWorkerTest(unittest.TestCase):
             self.assertEqual(stalled(status), [1])
             line = status["workers"][1]
             self.assertEqual(line["state"], "live")
-            self.assertGreaterEqual(line["idle_seconds"], 6)
+            self.assertGreaterEqual(line["idle_seconds"], 6 * cluster.LEASE_S)
             outlooks = [waiting["outlook"] for waiting in status["waiting_rounds"]]
             self.assertIn("closes when worker 1 pushes; worker 1 is stalled: it lives", outlooks[0])
             page = cluster.psctl("status", "--coordinator", live.coordinator).stdout

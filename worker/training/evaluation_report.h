@@ -29,7 +29,7 @@ struct MeasuredWeights {
   /// How long it took to read and to measure the weights.
   absl::Duration duration;
 
-  /// What belongs to the model beside its weights, and is saved with them.
+  /// The tensors that belong to the model beside its weights; they are saved with them.
   std::vector<StoredTensor> beside = {};
 };
 

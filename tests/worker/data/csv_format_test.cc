@@ -87,7 +87,7 @@ TEST_F(CsvFormatTest, ReadsNamesWithCommasAndQuotes) {
   EXPECT_EQ(splits.train.examples, std::vector<float>{2});
 }
 
-/// What pandas and others write at the top of a table, and what may be its first example.
+/// First lines that pandas and others write; each may be a header or an example.
 const std::vector<std::string> kUnclear = {
     "0,1,2", "2019,2020,2023", "\"5\",\"1\",\"3\"", "kind,0,1", "NA,NA,NA", "nan,NA,?", ",0,1"};
 
