@@ -82,7 +82,8 @@ class SharedModule:
         # Tensors of their own: share_memory() and others move the memory of the module's.
         for name, weights in _views(run.weights, self.trained).items():
             parameter = self.trained[name]
-            if parameter.device.type == "cpu" and parameter.is_contiguous() and not self._keeps:
+            is_alike = parameter.device.type == "cpu" and parameter.dtype == torch.float32
+            if is_alike and parameter.is_contiguous() and not self._keeps:
                 parameter.data = weights
         self._copy()
 
@@ -135,8 +136,7 @@ class SharedModule:
             if strange:
                 raise Refused(f"{_listed(strange)}: added or replaced since synchronize, so not part of "
                               "the run: change the module before run.synchronize")
-            gone = set(self.trained) - set(found)
-            gone -= {name for name in gone if name in parameters_by_name(self.module)}
+            gone = set(self.trained) - set(parameters_by_name(self.module))
             if gone:
                 raise Refused(f"{_listed(gone)}: gone from the module since synchronize (by weight_norm or "
                               "a parametrization, perhaps): change the module before run.synchronize")
@@ -145,7 +145,6 @@ class SharedModule:
         if thawed:
             raise Refused(f"{_listed(thawed)}: needed no gradients at synchronize, and does now: call "
                           "run.synchronize first, and freeze what is to be thawed later after it")
-
 
     def warn_of_missing_gradients(self) -> None:
         """Warns once of parameters without a gradient, as they are frozen or forward does not use them."""
