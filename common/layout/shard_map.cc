@@ -11,11 +11,8 @@ namespace {
 
 /// Returns how many values of a small tensor a cut at `position` would leave on the side with
 /// fewer; 0 if it splits no small tensor.
-size_t ScatteredValues(const std::vector<Tensor>& tensors, size_t position) {
-  const auto after =
-      std::upper_bound(tensors.begin(), tensors.end(), position,
-                       [](size_t value, const Tensor& tensor) { return value < tensor.offset; });
-  const Tensor& tensor = *(after - 1);
+size_t ScatteredValues(const TensorLayout& layout, size_t position) {
+  const Tensor& tensor = layout.tensors()[layout.TensorAt(position)];
   if (tensor.size() >= ShardMap::kWholeTensorValuesMax) return 0;
   const size_t before = position - tensor.offset;
   return std::min(before, tensor.size() - before);
@@ -23,12 +20,12 @@ size_t ScatteredValues(const std::vector<Tensor>& tensors, size_t position) {
 
 /// Returns the granule within `move_max` of `ideal` whose cut scatters least; among equals the
 /// nearest, and among those the lower.
-size_t BestCut(const std::vector<Tensor>& tensors, size_t ideal, size_t move_max) {
+size_t BestCut(const TensorLayout& layout, size_t ideal, size_t move_max) {
   size_t best = ideal;
-  size_t least = ScatteredValues(tensors, ideal * ShardMap::kCutValues);
+  size_t least = ScatteredValues(layout, ideal * ShardMap::kCutValues);
   for (size_t move = 1; move <= move_max && least > 0; ++move) {
     for (size_t granule : {ideal - move, ideal + move}) {
-      const size_t scattered = ScatteredValues(tensors, granule * ShardMap::kCutValues);
+      const size_t scattered = ScatteredValues(layout, granule * ShardMap::kCutValues);
       if (scattered < least) {
         best = granule;
         least = scattered;
@@ -71,7 +68,7 @@ absl::StatusOr<std::vector<size_t>> CutOnGranules(const TensorLayout& layout, ui
   // Two neighbouring cuts that both move by an eighth of the distance between them cannot meet.
   const size_t move_max = std::min(ShardMap::kCutMoveValuesMax / kCutValues, granules / shards / 8);
   for (uint32_t shard = 1; shard < shards; ++shard) {
-    cuts.push_back(BestCut(layout.tensors(), granules * shard / shards, move_max) * kCutValues);
+    cuts.push_back(BestCut(layout, granules * shard / shards, move_max) * kCutValues);
   }
   return cuts;
 }

@@ -78,6 +78,12 @@ std::vector<ParameterRange> TensorLayout::TensorsWithin(const ParameterRange& ra
   return within;
 }
 
+size_t TensorLayout::TensorAt(size_t position) const {
+  const auto found = std::ranges::upper_bound(
+      tensors_, position, {}, [](const Tensor& tensor) { return tensor.offset + tensor.size(); });
+  return static_cast<size_t>(found - tensors_.begin());
+}
+
 const Tensor* TensorLayout::Find(std::string_view name) const {
   const auto found = index_.find(name);
   return found == index_.end() ? nullptr : &tensors_[found->second];

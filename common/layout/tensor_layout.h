@@ -68,6 +68,10 @@ class TensorLayout {
   /// on.
   std::vector<ParameterRange> TensorsWithin(const ParameterRange& range) const;
 
+  /// Returns the place among tensors() of the one with the value at `position`; how many tensors
+  /// there are if none has it.
+  size_t TensorAt(size_t position) const;
+
   /// Returns the tensor of that name; null if there is none.
   const Tensor* Find(std::string_view name) const;
 

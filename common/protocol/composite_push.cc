@@ -67,12 +67,14 @@ PushHeader CompositeOf(std::span<const PushHeader* const> pushes,
                           .kind = first.kind,
                           .weights_encoding = first.weights_encoding,
                           .weighs_examples = weighs_examples};
+  composite.seal.absent = first.seal.absent;
   for (size_t i = 0; i < pushes.size(); ++i) {
     PS_CHECK(Combine(first, *pushes[i]));
     composite.parts.push_back(PartOf(*pushes[i], checksums[i]));
     composite.base = std::min(composite.base, pushes[i]->base);
     composite.examples += pushes[i]->examples;
     composite.pull = composite.pull || pushes[i]->pull;
+    composite.seal.absent.IntersectWith(pushes[i]->seal.absent);
   }
   std::ranges::sort(composite.parts, {}, &PushPart::worker);
   return composite;
@@ -95,7 +97,7 @@ std::string FaultOfParts(const PushHeader& composite) {
   if (examples != composite.examples) return "its examples are not the sum of its parts'";
   if (composite.base != oldest) return "its base is not the oldest of its parts'";
   if (composite.pull != pulls) return "it pulls, and no part does, or the other way round";
-  const bool has_seal = composite.seal != PushSeal();
+  const bool has_seal = composite.seal.loss.has_value() || composite.seal.clip != 1;
   if (has_seal || composite.rests || composite.leaves_out || composite.holds_base) {
     return "it has what only its parts can have";
   }

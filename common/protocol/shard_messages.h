@@ -12,6 +12,7 @@
 #include "common/base/ids.h"
 #include "common/base/push_kind.h"
 #include "common/protocol/batch_ranges.h"
+#include "common/protocol/tensor_set.h"
 
 namespace slipstream {
 
@@ -57,11 +58,15 @@ struct PushSeal {
   /// The factor that clips the values to a norm: the shard multiplies them by it. In (0, 1].
   float clip = 1;
 
+  /// The tensors that the push has no gradient for, as forward did not use them: their values are
+  /// 0. The rule leaves a tensor and its state alone if no push of the round has a gradient for it.
+  TensorSet absent;
+
   friend bool operator==(const PushSeal&, const PushSeal&) = default;
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.loss, self.clip);
+    archive(self.loss, self.clip, self.absent);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/layout/tensor_layout.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/shared_memory_wire.h"
 #include "common/wire/value_encoding.h"
@@ -10,6 +11,8 @@
 
 namespace slipstream {
 namespace {
+
+constexpr size_t kAbsentBytesMax = (TensorLayout::kTensorsMax + 7) / 8;
 
 /// Returns the message of a push's chunk without its values.
 v1::PushChunk PushChunkWithoutValues(const std::optional<PushHeader>& header, uint64_t offset,
@@ -19,6 +22,7 @@ v1::PushChunk PushChunkWithoutValues(const std::optional<PushHeader>& header, ui
   message.set_offset(offset);
   if (seal.loss) message.set_loss(*seal.loss);
   if (seal.clip != 1) message.set_clip(seal.clip);
+  if (!seal.absent.empty()) message.set_absent(seal.absent.bits());
   return message;
 }
 
@@ -155,6 +159,10 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
   if (!(chunk->seal.clip > 0 && chunk->seal.clip <= 1)) {
     return absl::InvalidArgumentError("clip: not in (0, 1]");
   }
+  if (wire.absent().size() > kAbsentBytesMax) {
+    return absl::InvalidArgumentError("absent: more tensors than a model can have");
+  }
+  chunk->seal.absent = TensorSet(wire.absent());
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (chunk->shared.has_value() && chunk->values.count() > 0) {
     return absl::InvalidArgumentError("shared: values came as well");

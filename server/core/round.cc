@@ -73,6 +73,13 @@ uint64_t Round::examples() const {
   return examples;
 }
 
+TensorSet Round::absent() const {
+  PS_CHECK(!contributions_.empty());
+  TensorSet absent = contributions_.front().absent;
+  for (const Contribution& contribution : contributions_) absent.IntersectWith(contribution.absent);
+  return absent;
+}
+
 double Round::mean_scale() const {
   PS_CHECK(!contributions_.empty());
   double sum = 0;

@@ -11,6 +11,7 @@
 
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
+#include "common/protocol/tensor_set.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
@@ -64,6 +65,9 @@ class Round {
     /// The factor by which its sender clips it (PushSeal::clip).
     double clip = 1.0;
 
+    /// The tensors that it has no gradient for (PushSeal::absent).
+    TensorSet absent = {};
+
     /// The stamp and the label of the version that whole weights are.
     std::optional<Stamp> stamp = std::nullopt;
     uint64_t label = 0;
@@ -104,6 +108,9 @@ class Round {
 
   std::vector<Version> bases() const;
   uint64_t examples() const;
+
+  /// Returns the tensors that none of the gradients is for. REQUIRES: there are some.
+  TensorSet absent() const;
 
   /// Returns the mean scale of the gradients. REQUIRES: there are some.
   double mean_scale() const;

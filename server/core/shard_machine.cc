@@ -285,7 +285,7 @@ void ShardMachine::Advance(ShardOutput& output) {
 std::optional<Forecast> ShardMachine::AsForecast(const ShardOutput& output) {
   const Update& update = *output.update;
   if (output.folds.size() != 1 || !output.folds.front().first) return std::nullopt;
-  if (output.folds.front().clip != 1.0f) return std::nullopt;
+  if (output.folds.front().clip != 1.0f || !update.absent.empty()) return std::nullopt;
   if (update.inverse_divisor != 1.0f || update.step_scale != 1.0f) return std::nullopt;
   return Forecast{.from = update.from,
                   .weight = output.folds.front().weight,
@@ -308,6 +308,7 @@ void ShardMachine::CloseRound(ShardOutput& output) {
     update.learning_rate = static_cast<float>(current_learning_rate());
     // A rule that normalises steps cancels a factor that all gradients share.
     state_.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
+    update.absent = round().absent();
     made.label = round().last().label;
   }
   state_.versions.push_back(made);

@@ -8,6 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
+#include "common/protocol/tensor_set.h"
 #include "server/core/round.h"
 
 namespace slipstream {
@@ -32,6 +33,9 @@ struct Update {
   /// The factor of the step, for rules where a factor of the gradient would change nothing. Weight
   /// decay is not scaled.
   float step_scale = 1.0f;
+
+  /// The tensors that no gradient of the round is for. They, and their state, stay as they are.
+  TensorSet absent = {};
 };
 
 /// The update that one push would cause alone if it were complete now: version `from` updated by

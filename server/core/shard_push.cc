@@ -201,6 +201,7 @@ void ShardMachine::Contribute(const PushFacts& facts) {
                                       .examples = header.examples,
                                       .scale = ScaleOf(header),
                                       .clip = header.seal.clip,
+                                      .absent = header.seal.absent,
                                       .stamp = StampOf(header),
                                       .label = header.kind == PushKind::kValues ? header.label : 0};
   uint64_t staleness_sum = 0;

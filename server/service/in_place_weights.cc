@@ -20,12 +20,12 @@ void InPlaceWeights::Add(size_t begin, const ReceivedValues& gradient, const Ter
   locks_.ForEachBlock(begin, begin + gradient.count(), [&](size_t at, size_t end) {
     const Segments part = parts.Next((end - at) * sizeof(float));
     const std::span<float> weights = values_->values().subspan(at, end - at);
-    rules_->Update(at, {.weights_in = weights, .weights_out = weights},
-                   {.sum = {},
-                    .last = &part,
-                    .last_weight = terms.weight,
-                    .inverse_divisor = terms.inverse_divisor},
-                   terms.step, {}, Stores::kCached);
+    terms.rules->Update(at, {.weights_in = weights, .weights_out = weights},
+                        {.sum = {},
+                         .last = &part,
+                         .last_weight = terms.weight,
+                         .inverse_divisor = terms.inverse_divisor},
+                        terms.step, {}, Stores::kCached);
   });
 }
 

@@ -27,14 +27,12 @@ class InPlaceWeights {
     float weight = 1;
     float inverse_divisor = 1;
     StepSize step;
+    const TensorRules* rules = nullptr;
   };
 
-  /// The weights and their copies are buffers of `pool`. REQUIRES: the rule adds (RuleRow::adds).
-  InPlaceWeights(std::shared_ptr<const TensorRules> rules, BufferPool pool)
-      : rules_(std::move(rules)),
-        pool_(std::move(pool)),
-        values_(pool_.Take()),
-        locks_(values_->values().size()) {}
+  /// The weights and their copies are buffers of `pool`.
+  explicit InPlaceWeights(BufferPool pool)
+      : pool_(std::move(pool)), values_(pool_.Take()), locks_(values_->values().size()) {}
 
   /// The weights themselves. While others add, only their size may be read.
   Weights live() const { return values_; }
@@ -42,14 +40,14 @@ class InPlaceWeights {
   /// Replaces the weights. Where initialisation is granted anew, it may come again.
   void Set(const FloatBuffer& initial);
 
-  /// Adds a part of a gradient to the weights from position `begin` on.
+  /// Adds a part of a gradient to the weights from position `begin` on. REQUIRES: the rule adds
+  /// (RuleRow::adds).
   void Add(size_t begin, const ReceivedValues& gradient, const Terms& terms);
 
   /// Returns a copy with everything whose Add had returned before, and perhaps parts of more.
   Weights Copy();
 
  private:
-  const std::shared_ptr<const TensorRules> rules_;
   BufferPool pool_;
   const std::shared_ptr<FloatBuffer> values_;
   BlockLocks locks_;  // For `values_`.

@@ -51,7 +51,7 @@ std::unique_ptr<TrainingState> TrainingState::TryMake(const OptimizerSpec& optim
   }
   if (adds_in_place) {
     PS_CHECK(made->row_.adds());
-    made->in_place_ = std::make_shared<InPlaceWeights>(made->rules_, made->pool_);
+    made->in_place_ = std::make_shared<InPlaceWeights>(made->pool_);
     made->newest_ = made->in_place_->live();
   }
   return made;
@@ -153,10 +153,12 @@ void TrainingState::AddInPlace(UpdateJob job) {
   PS_CHECK(job.update.has_value() && job.folds.size() == 1);
   const Update& update = *job.update;
   FoldStep& step = job.folds.front();
+  const std::shared_ptr<const TensorRules> rules = RulesWithout(update.absent);
   const InPlaceWeights::Terms terms = {
       .weight = step.fold.clip * step.fold.weight,
       .inverse_divisor = update.inverse_divisor,
-      .step = {.rate = update.learning_rate, .scale = update.step_scale}};
+      .step = {.rate = update.learning_rate, .scale = update.step_scale},
+      .rules = rules.get()};
   Consume(step.payload,
           [&](size_t begin, const ReceivedValues& piece) { in_place_->Add(begin, piece, terms); });
 }
@@ -187,8 +189,9 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
   const UpdateBuffers buffers = Buffers(next);
   const std::span<const float> sum = next->values();
   const StepSize step = {.rate = update.learning_rate, .scale = update.step_scale};
+  const std::shared_ptr<const TensorRules> rules = RulesWithout(update.absent);
   const auto apply = [&](size_t begin, size_t count, const Segments* gradient) {
-    UpdateRange(*rules_, buffers, begin, count,
+    UpdateRange(*rules, buffers, begin, count,
                 {.sum = has_sum ? sum.subspan(begin, count) : std::span<const float>(),
                  .last = gradient,
                  .last_weight = last == nullptr ? 1.0f : last->fold.clip * last->fold.weight,
@@ -203,13 +206,22 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
     });
     last->payload.base.reset();
   }
-  if (row_.measures_tensors) FinishTensors(*rules_, buffers, *tensors_, step);
+  if (row_.measures_tensors) FinishTensors(*rules, buffers, *tensors_, step);
   ++updates_;
   if (history_ != nullptr) {
     compensation_->OnUpdate(newest_->values(), next->values(), updates_, history_->values());
   }
   AdvanceState();
   return next;
+}
+
+std::shared_ptr<const TensorRules> TrainingState::RulesWithout(const TensorSet& absent) const {
+  if (absent.empty()) return rules_;
+  std::vector<ParameterRange> ranges;
+  for (size_t i = 0; i < tensors_->size(); ++i) {
+    if (absent.Has(first_tensor_ + i)) ranges.push_back((*tensors_)[i]);
+  }
+  return std::make_shared<const TensorRules>(rules_->Without(ranges));
 }
 
 UpdateBuffers TrainingState::Buffers(std::shared_ptr<FloatBuffer> to) const {

@@ -14,6 +14,7 @@
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
 #include "common/policy/staleness_compensation.h"
+#include "common/protocol/tensor_set.h"
 #include "common/run/run_spec.h"
 #include "server/core/shard_output.h"
 #include "server/service/in_place_weights.h"
@@ -106,6 +107,7 @@ class TrainingState {
         scaling_(RowOf(optimizer.staleness_scaling)),
         compensation_(MakeCompensation(optimizer)),
         tensors_(std::make_shared<const std::vector<ParameterRange>>(layout.TensorsWithin(range))),
+        first_tensor_(layout.TensorAt(range.begin)),
         pool_(range.size()),
         scalars_(rules_->InitialScalars()) {}
 
@@ -138,6 +140,9 @@ class TrainingState {
   /// `last` is null if everything has been folded in.
   Weights Apply(const Update& update, FoldStep* last);
 
+  /// Returns the rules of an update that leaves these tensors alone.
+  std::shared_ptr<const TensorRules> RulesWithout(const TensorSet& absent) const;
+
   /// Returns the buffers for the next version, which is written to `to`.
   UpdateBuffers Buffers(std::shared_ptr<FloatBuffer> to) const;
 
@@ -146,6 +151,7 @@ class TrainingState {
   const ScalingRow& scaling_;
   const std::unique_ptr<const StalenessCompensation> compensation_;
   const TensorChecksums::Tensors tensors_;  // The tensors, or their parts, within the shard.
+  const size_t first_tensor_;               // The place in the layout of the first of them.
   BufferPool pool_;
 
   Weights newest_;  // The newest version, or the weights that change in place.

@@ -18,7 +18,7 @@ namespace slipstream {
 inline constexpr size_t kSectorBytes = 512;
 
 /// The format that this program writes.
-inline constexpr uint64_t kLogFormat = 1;
+inline constexpr uint64_t kLogFormat = 2;
 
 /// The first sector of a segment.
 struct SegmentHead {

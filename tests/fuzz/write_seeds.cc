@@ -92,9 +92,9 @@ void AddPushes(const Corpus& corpus) {
                EncodePushChunk(header, 0, Lent(24), row.kind));
   }
   corpus.Add("push_chunk", "later_chunk.bin", EncodePushChunk(std::nullopt, 8, Lent(4)));
-  corpus.Add(
-      "push_chunk", "sealed.bin",
-      EncodePushChunk(std::nullopt, 0, Lent(4), Encoding::kFp32, {.loss = 0.5f, .clip = 0.25f}));
+  corpus.Add("push_chunk", "sealed.bin",
+             EncodePushChunk(std::nullopt, 0, Lent(4), Encoding::kFp32,
+                             {.loss = 0.5f, .clip = 0.25f, .absent = TensorSet("\5")}));
   corpus.Add("push_chunk", "shared.bin", EncodePushChunk(header, 0, SharedValues{4096, 24}));
   corpus.Add("push_chunk", "request.bin", EncodeRequest({SharedMemoryRequest::Step::kAttach}));
 }

@@ -98,6 +98,30 @@ class PythonRunTest(unittest.TestCase):
                 self.assertEqual(run.weights["weights"].tolist(), [-1, -1, -1])
                 self.assertEqual(run.pull().tensors["weights"].tolist(), [-1, -1, -1])
 
+    def test_a_tensor_that_nobody_has_a_gradient_for_is_left_alone(self):
+        def twice(value):
+            return {name: array.array("f", [value] * 20) for name in ("first", "second")}
+
+        live = self.servers({"consistency.policy": "hardsync", "cluster.workers": 2, "optimizer.kind": "momentum",
+                             "optimizer.momentum": 0.5, "optimizer.learning_rate": 1})
+        runs = [self.connect(live) for _ in range(2)]
+        for run in runs:
+            run.synchronize(twice(0))
+
+        def exchange(*gradients):
+            steps = [threading.Thread(target=lambda run=run, values=values: (run.fetch(), run.exchange(values)))
+                     for run, values in zip(runs, gradients)]
+            for thread in steps:
+                thread.start()
+            for thread in steps:
+                thread.join()
+            return [set(runs[0].weights[name].tolist()) for name in ("first", "second")]
+
+        without = {**twice(1), "second": None}
+        self.assertEqual(exchange(twice(1), twice(1)), [{-1}, {-1}])
+        self.assertEqual(exchange(without, without), [{-2.5}, {-1}])
+        self.assertEqual(exchange(twice(1), without), [{-4.25}, {-2}], "0.5 of the momentum, and the mean")
+
     def test_each_result_is_that_of_its_push(self):
         run = self.ready(self.servers())
         first = run.push(gradient(1))

@@ -80,6 +80,26 @@ def train_and_evaluate(model, optimizer, batches):
             model(batch[0])
 
 
+def train_thawed(model, optimizer, batches):
+    """Freezes the first layer, thaws it, and freezes it again."""
+    for number, batch in enumerate(batches):
+        model[0].requires_grad_(number % 5 > 2)
+        optimizer.zero_grad(set_to_none=True)
+        loss_of(model, batch).backward()
+        optimizer.step()
+
+
+def train_in_turn(model, optimizer, batches):
+    """Has gradients for the first layer, for the last one, and for none."""
+    for number, (inputs, labels) in enumerate(batches):
+        optimizer.zero_grad(set_to_none=True)
+        if number % 3 == 0:
+            model[0](inputs).square().mean().backward()
+        elif number % 3 == 1:
+            functional.cross_entropy(model[2](torch.ones(len(inputs), 300)), labels).backward()
+        optimizer.step()
+
+
 def read_saved(path):
     """Returns the tensors of a safetensors file."""
     raw = pathlib.Path(path).read_bytes()
@@ -118,6 +138,43 @@ class PythonTorchTest(TorchRuns):
         for loop in (train, train_backwards, train_with_model_zero_grad, train_and_evaluate):
             with self.subTest(loop=loop.__name__, overlap=True):
                 self.expect_as_torch(net, loop, overlap=True)
+
+    def test_a_parameter_without_a_gradient_is_left_alone_as_with_torch(self):
+        rules = {"momentum": {"optimizer.kind": "momentum", "optimizer.momentum": 0.5},
+                 "adagrad": {"optimizer.kind": "adagrad"}}
+        for kind, settings in rules.items():
+            for loop in (train_thawed, train_in_turn):
+                for overlap in (False, True):
+                    with self.subTest(kind=kind, loop=loop.__name__, overlap=overlap):
+                        model, plain = net(), net()
+                        _, optimizer = self.joined(
+                            model, {**settings, "optimizer.learning_rate": 0.0625,
+                                    "optimizer.weight_decay": 0.25}, overlap=overlap)
+                        loop(model, optimizer, loader())
+                        of_torch = (torch.optim.SGD(plain.parameters(), 0.0625, 0.5, weight_decay=0.25)
+                                    if kind == "momentum" else
+                                    torch.optim.Adagrad(plain.parameters(), 0.0625, eps=1e-8,
+                                                        weight_decay=0.25))
+                        loop(plain, of_torch, loader())
+                        model.state_dict()
+                        self.assertLess(apart(model, plain), APART_MAX)
+
+    def test_local_steps_without_a_gradient_leave_the_outer_momentum_alone(self):
+        model = net()
+        run = slipstream.connect(self.servers({"worker.algorithm": "diloco", "worker.steps": 2}).coordinator)
+        self.addCleanup(run.leave, "the test is over")
+        run.synchronize(model)
+        inner = torch.optim.SGD(model.parameters(), lr=0.1)
+        with slipstream.LocalSteps(run, model, inner):
+            for number, batch in enumerate(loader()):
+                if number == 4:
+                    model[0].requires_grad_(False)
+                    before = copy.deepcopy(model)
+                inner.zero_grad(set_to_none=True)
+                loss_of(model, batch).backward()
+                inner.step()
+        self.assertTrue(torch.equal(model[0].weight, before[0].weight))
+        self.assertFalse(torch.equal(model[2].weight, before[2].weight))
 
     def test_frameworks_that_look_a_batch_ahead_train_as_with_torch(self):
         for side, of_run in (("outer", lambda run: ahead(run.steps(loader()))),

@@ -254,6 +254,7 @@ grpc::Status FakeShard::Receive(const v1::PushChunk& chunk, Push& push, size_t& 
   std::ranges::copy(values, push.values.begin() + static_cast<std::ptrdiff_t>(chunk.offset()));
   push.offsets.push_back(chunk.offset());
   if (chunk.has_clip()) push.clip = chunk.clip();
+  if (!chunk.absent().empty()) push.absent = TensorSet(chunk.absent());
   left -= count;
   MutexLock lock(mutex_);
   values_received_ += count;

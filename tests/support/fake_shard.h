@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/protocol/tensor_set.h"
 #include "proto/shard.grpc.pb.h"
 
 namespace slipstream {
@@ -45,7 +46,8 @@ class FakeShard final : public v1::Shard::Service {
     v1::PushHeader header;
     std::vector<float> values;
     std::vector<uint64_t> offsets = {};  // Offsets of its chunks, in order of arrival.
-    float clip = 1;                      // Recorded, and otherwise ignored.
+    float clip = 1;                      // Recorded, and otherwise ignored, as is the next.
+    TensorSet absent = {};
   };
 
   FakeShard(size_t count, uint64_t shard_map);

@@ -31,10 +31,11 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
   const CallId call = NewCall();
   const ShardOutput output = core_.OnPush(call, facts);
   // A broken push or a repetition has no effect, so its draft is not used. Nor is that of a push
-  // which turns out to be clipped.
-  const bool is_clipped = push.header.seal.clip != 1;
-  EXPECT_FALSE(is_clipped && output.update.has_value() && output.update->is_drafted);
-  if (admission.draft.has_value() && output.record->took_effect && !is_clipped) CheckDraft(output);
+  // which turns out to be clipped, or without a gradient for some tensors.
+  const PushSeal& seal = push.header.seal;
+  const bool is_another = seal.clip != 1 || !seal.absent.empty();
+  EXPECT_FALSE(is_another && output.update.has_value() && output.update->is_drafted);
+  if (admission.draft.has_value() && output.record->took_effect && !is_another) CheckDraft(output);
   if (output.keeps_payload) {
     const PushHeader& header = push.header;
     const WorkerId worker =

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 #include "common/base/check.h"
+#include "common/base/ids.h"
 #include "common/layout/tensor_layout.h"
 #include "common/run/run_spec.h"
 
@@ -26,6 +28,12 @@ inline TensorLayout LayoutOf(std::initializer_list<uint64_t> sizes) {
     PS_CHECK(layout.Append(name, {size}).ok());
   }
   return layout;
+}
+
+inline std::vector<WorkerId> Workers(const std::vector<uint32_t>& ids) {
+  std::vector<WorkerId> workers;
+  for (const uint32_t id : ids) workers.push_back(WorkerId{id});
+  return workers;
 }
 
 }  // namespace slipstream

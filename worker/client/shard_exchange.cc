@@ -111,7 +111,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   }
   if (answer.ok() && !is_for_aggregator()) retries_.OnReached();
   if (answer.ok() && push_.encoder != nullptr) {
-    push_.encoder->OnOutcome(answer->push, push_.feed == nullptr ? 1 : push_.feed->seal().clip);
+    push_.encoder->OnOutcome(answer->push, Seal().clip);
   }
   return answer;
 }
@@ -155,12 +155,15 @@ absl::Status ShardExchange::WritePush() {
   return absl::OkStatus();
 }
 
+PushSeal ShardExchange::Seal() const {
+  return push_.feed == nullptr ? push_.header.seal : push_.feed->seal();
+}
+
 absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,
                                                             bool is_first) {
   const auto header = is_first ? std::optional(push_.header) : std::nullopt;
   // The last values of a push begin at 0, and are sent once the step is sealed.
-  const bool is_last = begin == 0 && push_.feed != nullptr;
-  const PushSeal seal = is_last ? push_.feed->seal() : PushSeal();
+  const PushSeal seal = begin == 0 ? Seal() : PushSeal();
   const std::span<const float> values = push_.values.subspan(begin, end - begin);
   if (push_.encoder != nullptr && !values.empty()) {
     LentBytes encoded = push_.encoder->Encode(push_.values, begin, end);

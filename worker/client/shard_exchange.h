@@ -31,7 +31,8 @@ struct ShardPush {
   /// Null if the values are sent unencoded.
   PushEncoder* encoder = nullptr;
 
-  /// Says how much of the whole gradient is final. Null if all of it is.
+  /// Says how much of the whole gradient is final, and has its seal. Null if all of it is, and the
+  /// header has the seal.
   GradientFeed* feed = nullptr;
 };
 
@@ -100,6 +101,9 @@ class ShardExchange {
   // These run once the caller has handled the answer.
   absl::Status TakeWeights();
   absl::StatusOr<std::optional<ExchangeAnswer>> End();
+
+  /// Returns what travels with the last values. REQUIRES: the feed, if any, is sealed.
+  PushSeal Seal() const;
 
   /// Returns the message that carries these values, or says where the shard finds them.
   absl::StatusOr<grpc::ByteBuffer> PushMessage(size_t begin, size_t end, bool is_first);

@@ -102,10 +102,12 @@ class Worker {
   }
 
   /// Begins a push. If it fails, Settle or Next does, whichever comes first.
-  void Push(uint32_t examples, std::optional<float> loss, uint64_t label) {
-    (void)Begin([examples, loss, label](State& state) {
-      const absl::StatusOr<bool> pushed =
-          state.session->Push({.examples = examples, .loss = loss, .label = label});
+  void Push(uint32_t examples, std::optional<float> loss, uint64_t label,
+            const std::vector<size_t>& absent) {
+    Session::Values values = {.examples = examples, .loss = loss, .label = label};
+    for (const size_t tensor : absent) values.absent.Add(tensor);
+    (void)Begin([values = std::move(values)](State& state) {
+      const absl::StatusOr<bool> pushed = state.session->Push(values);
       state.push_failure = pushed.status();
       state.push_counts = pushed.ok() && *pushed;
       return absl::OkStatus();

@@ -16,6 +16,7 @@
 #include "common/model_file/model_header.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
+#include "common/protocol/tensor_set.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"
@@ -93,6 +94,9 @@ class Session {
 
     /// The caller's own number for whole weights, for readers.
     uint64_t label = 0;
+
+    /// The tensors that the values have no gradient for (PushSeal::absent).
+    TensorSet absent = {};
   };
 
   /// `interruption` must outlive the session. Whoever stops it ends all waits, now and later, from

@@ -30,16 +30,16 @@ UpdateArrays Part(const UpdateArrays& arrays, size_t begin, size_t count) {
   return part;
 }
 
-/// Copies the weights. A rule at the rate 0 would not do: −0 − 0 · g may be 0, and rules take
-/// subnormal numbers for 0.
-void Keep(const UpdateArrays& arrays, Stores stores) {
-  PS_CHECK(arrays.weights_in.size() == arrays.weights_out.size());
-  if (arrays.weights_in.data() == arrays.weights_out.data()) return;
+/// Copies values. A rule at the rate 0 would not do: −0 − 0 · g may be 0, and rules take subnormal
+/// numbers for 0.
+void Keep(std::span<const float> in, std::span<float> out, Stores stores) {
+  PS_CHECK(in.size() == out.size());
+  if (in.data() == out.data()) return;
   if (stores == Stores::kCached) {
-    std::ranges::copy(arrays.weights_in, arrays.weights_out.begin());
+    std::ranges::copy(in, out.begin());
     return;
   }
-  StreamValues(arrays.weights_in.data(), arrays.weights_out.data(), arrays.weights_in.size());
+  StreamValues(in.data(), out.data(), in.size());
   FinishStreaming();
 }
 
@@ -51,8 +51,13 @@ StepSize Scaled(StepSize step, double factor) {
 void UpdateSpan(const TensorRules::Span& span, const UpdateArrays& arrays,
                 const CombinedGradient& gradient, const StepSize& step, const RuleScalars& scalars,
                 Stores stores) {
-  if (span.is_frozen()) return Keep(arrays, stores);
-  span.rule->Update(arrays, gradient, Scaled(step, span.learning_rate_factor), scalars, stores);
+  if (!span.is_frozen()) {
+    return span.rule->Update(arrays, gradient, Scaled(step, span.learning_rate_factor), scalars,
+                             stores);
+  }
+  Keep(arrays.weights_in, arrays.weights_out, stores);
+  if (!span.keeps_state) return;
+  for (const UpdateArrays::State& state : arrays.states) Keep(state.in, state.out, stores);
 }
 
 }  // namespace
@@ -68,6 +73,27 @@ TensorRules::TensorRules(const OptimizerSpec& optimizer, const TensorLayout& lay
     const bool is_frozen = span.learning_rate_factor == 0;
     spans_.push_back({span.range, is_frozen ? nullptr : rule, span.learning_rate_factor});
   }
+}
+
+TensorRules TensorRules::Without(std::span<const ParameterRange> ranges) const {
+  TensorRules rules = *this;
+  rules.spans_.clear();
+  const auto add = [&rules](Span span, size_t begin, size_t end) {
+    span.range = {begin, end};
+    if (begin < end) rules.spans_.push_back(std::move(span));
+  };
+  for (const Span& span : spans_) {
+    size_t begin = span.range.begin;
+    auto range = std::ranges::upper_bound(ranges, begin, std::less<>(), &ParameterRange::end);
+    for (; range != ranges.end() && range->begin < span.range.end && !span.is_frozen(); ++range) {
+      add(span, begin, range->begin);
+      const size_t end = std::min(range->end, span.range.end);
+      add({.rule = nullptr, .keeps_state = true}, std::max(begin, range->begin), end);
+      begin = end;
+    }
+    add(span, begin, span.range.end);
+  }
+  return rules;
 }
 
 std::vector<TensorRules::Span>::const_iterator TensorRules::Find(size_t position) const {

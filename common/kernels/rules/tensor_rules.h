@@ -20,7 +20,8 @@ namespace slipstream {
 /// rules work element by element, the bits are the same wherever updates are cut; and without
 /// options there is a single span, which is handed on as it is.
 ///
-/// A frozen span has no rule: its weights are copied, and nobody reads or writes its state.
+/// A frozen span has no rule: its weights are copied. If it is frozen for one update alone, so is
+/// its state; otherwise nobody reads or writes that.
 ///
 /// Thread-safe: const after construction.
 class TensorRules {
@@ -29,6 +30,7 @@ class TensorRules {
     ParameterRange range;
     std::shared_ptr<const UpdateRule> rule;  // Null if the span is frozen.
     double learning_rate_factor = 1;
+    bool keeps_state = false;  // Set if it is frozen for one update alone.
 
     bool is_frozen() const { return rule == nullptr; }
   };
@@ -36,6 +38,10 @@ class TensorRules {
   /// Positions in `range` count from its begin.
   TensorRules(const OptimizerSpec& optimizer, const TensorLayout& layout,
               const ParameterRange& range);
+
+  /// Returns the rules of one update for which these ranges are frozen, too. `ranges`: in order of
+  /// their positions, without overlap.
+  TensorRules Without(std::span<const ParameterRange> ranges) const;
 
   /// The spans, one after another.
   const std::vector<Span>& spans() const { return spans_; }
@@ -58,7 +64,7 @@ class TensorRules {
  private:
   std::vector<Span>::const_iterator Find(size_t position) const;
 
-  const std::shared_ptr<const UpdateRule> rule_;  // The rule of tensors without options.
+  std::shared_ptr<const UpdateRule> rule_;  // The rule of tensors without options.
   std::vector<Span> spans_;
 };
 

@@ -66,14 +66,21 @@ UpdateArrays Arrays(RuleKind kind, const RuleVersion& from, RuleVersion& to, siz
   return arrays;
 }
 
-/// Updates each tensor by a rule of its own, as param groups of PyTorch do.
+using Ranges = std::vector<ParameterRange>;
+
+ParameterRange RangeOf(const Tensor& tensor) {
+  return {tensor.offset, tensor.offset + tensor.size()};
+}
+
+/// Updates each tensor by a rule of its own, as param groups of PyTorch do; those of `absent` have
+/// no gradient.
 RuleVersion TensorByTensor(RuleKind kind, const RuleVersion& from, std::span<const float> gradient,
-                           float rate, const RuleScalars& scalars) {
+                           float rate, const RuleScalars& scalars, const Ranges& absent = {}) {
   RuleVersion to = from;
   for (const Tensor& tensor : Layout().tensors()) {
     const bool is_bias = tensor.name.ends_with("bias");
     const bool is_second = tensor.name.starts_with("1.");
-    if (tensor.name.starts_with("2.")) continue;
+    if (tensor.name.starts_with("2.") || std::ranges::count(absent, RangeOf(tensor)) > 0) continue;
     const auto rule = MakeUpdateRule(RuleSpec(kind, is_second ? 0.3 : is_bias ? 0 : 0.01));
     const UpdateArrays arrays = Arrays(kind, from, to, tensor.offset, tensor.size());
     const StepSize step = {.rate = is_second ? static_cast<float>(0.1 * rate) : rate};
@@ -89,10 +96,15 @@ RuleVersion TensorByTensor(RuleKind kind, const RuleVersion& from, std::span<con
 /// Makes the update in ranges that end anywhere, each of a payload that is cut anywhere, into
 /// values of the weights that hold the round's sum, if there is one.
 RuleVersion InRanges(RuleKind kind, const RuleVersion& from, std::span<const float> gradient,
-                     bool has_sum, float rate, const RuleScalars& scalars, RandomStream& random) {
-  const TensorRules rules(SpecOf(kind), Layout(), {0, from.weights.size()});
+                     bool has_sum, float rate, const RuleScalars& scalars, RandomStream& random,
+                     const Ranges& absent) {
+  const TensorRules rules =
+      TensorRules(SpecOf(kind), Layout(), {0, from.weights.size()}).Without(absent);
   const Stores stores = random.Below(2) == 0 ? Stores::kCached : Stores::kStreamed;
   RuleVersion to = from;
+  for (size_t i = 0; i < RowOf(kind).state_arrays; ++i) {
+    std::fill_n(to.states[i].begin(), Layout().Find("2.weight")->offset, 7.0f);
+  }
   if (has_sum) std::ranges::copy(gradient, to.weights.begin());
   for (size_t begin = 0; begin < from.weights.size();) {
     const size_t count = std::min<size_t>(1 + random.Below(900), from.weights.size() - begin);
@@ -113,7 +125,7 @@ RuleVersion InRanges(RuleKind kind, const RuleVersion& from, std::span<const flo
   return to;
 }
 
-TEST(TensorRulesTest, EachTensorTakesTheStepOfItsOwnOptionsWhereverTheUpdateIsCut) {
+TEST(TensorRulesTest, EachTensorWithAGradientTakesTheStepOfItsOwnOptionsWhereverTheUpdateIsCut) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     for (const RuleRow& row : kRuleRows) {
       SCOPED_TRACE(testing::Message() << row.name << ", seed " << seed);
@@ -122,11 +134,15 @@ TEST(TensorRulesTest, EachTensorTakesTheStepOfItsOwnOptionsWhereverTheUpdateIsCu
       const RuleVersion from = RandomVersion(count, random);
       const std::vector<float> gradient = RandomValues(count, random);
       const RuleScalars scalars = {0.7, 0.9};
+      Ranges absent;
+      for (const Tensor& tensor : Layout().tensors()) {
+        if (random.Below(3) == 0) absent.push_back(RangeOf(tensor));
+      }
 
       const RuleVersion made =
-          InRanges(row.kind, from, gradient, seed % 2 == 0, 0.1f, scalars, random);
+          InRanges(row.kind, from, gradient, seed % 2 == 0, 0.1f, scalars, random, absent);
 
-      const RuleVersion wanted = TensorByTensor(row.kind, from, gradient, 0.1f, scalars);
+      const RuleVersion wanted = TensorByTensor(row.kind, from, gradient, 0.1f, scalars, absent);
       ASSERT_EQ(made.weights, wanted.weights);
       ASSERT_EQ(made.states[0], wanted.states[0]);
       ASSERT_EQ(made.states[1], wanted.states[1]);

@@ -70,6 +70,9 @@ TEST(TensorLayoutTest, SaysWhereTensorsLieWithinARange) {
 
   EXPECT_EQ(layout.TensorsWithin({0, 30}), (Ranges{{0, 10}, {10, 20}, {20, 30}}));
   EXPECT_EQ(layout.TensorsWithin({10, 20}), (Ranges{{0, 10}}));
+  EXPECT_EQ(layout.TensorAt(9), 0u);
+  EXPECT_EQ(layout.TensorAt(10), 1u);
+  EXPECT_EQ(layout.TensorAt(30), 3u) << "nobody has it";
   EXPECT_EQ(layout.TensorsWithin({5, 25}), (Ranges{{0, 5}, {5, 15}, {15, 20}}));
 }
 

@@ -34,7 +34,8 @@ TEST(ChunkWireTest, EveryMessageSurvivesTheWayThere) {
   reply.outcome = PushOutcome::kBuffered;
   reply.version = Version{2};
 
-  const PushSeal seal = {.loss = 2.5f, .clip = 0.25f};
+  PushSeal seal = {.loss = 2.5f, .clip = 0.25f};
+  for (const size_t tensor : {0, 9, 99'999}) seal.absent.Add(tensor);
   const auto push_chunk = DecodePushChunk(EncodePushChunk(push, 12, Lent(), Encoding::kFp32, seal));
   const auto weights_chunk = DecodeWeightsChunk(EncodeWeightsChunk(weights, 13, Lent()));
   const auto init_chunk = DecodeInitializeChunk(EncodeInitializeChunk(initialize, 14, Lent()));
@@ -206,6 +207,14 @@ TEST(ChunkWireTest, WhatIsNotThereStaysAbsent) {
   EXPECT_EQ(exchange.value().push, std::nullopt);
   EXPECT_EQ(exchange->header, std::nullopt);
   EXPECT_EQ(exchange->values.count(), 0u);
+}
+
+TEST(ChunkWireTest, NoMoreTensorsAreAbsentThanAModelCanHave) {
+  v1::PushChunk wire;
+  wire.set_absent(std::string(12'501, '\1'));
+
+  EXPECT_EQ(DecodePushChunk(Serialized(wire)).status().message(),
+            "absent: more tensors than a model can have");
 }
 
 TEST(ChunkWireTest, ABadHeaderIsNamed) {

@@ -49,6 +49,23 @@ TEST_F(AggregatorTest, TwoPushesBecomeOneAndBothAreAnswered) {
   EXPECT_EQ(status.sent_back(), 0u);
 }
 
+TEST_F(AggregatorTest, ATensorIsAbsentIfNobodyHasAGradientForIt) {
+  Start(2);
+  shard_.ReplyBy([](const PushHeader& composite) { return Applied(composite, 1); });
+  RecordingCall calls[2];
+  for (const uint32_t worker : {0, 1}) {
+    PushHeader header = Header(worker);
+    header.seal.absent.Add(1);
+    header.seal.absent.Add(4 + worker);
+    Push(header, 2, calls[worker]);
+  }
+
+  TensorSet first;
+  first.Add(1);
+  EXPECT_EQ(shard_.Await(1)[0].header.seal.absent, first);
+  for (RecordingCall& call : calls) call.Await();
+}
+
 TEST_F(AggregatorTest, EachPartHasTheChecksumThatTheShardWouldFind) {
   Start(1);
   shard_.ReplyBy([](const PushHeader& composite) { return Applied(composite, 1); });

@@ -328,6 +328,19 @@ TEST(BoundedCompositeTest, IsNotTakenBeyondTheStalenessBound) {
   EXPECT_EQ(driver.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kTooStale);
 }
 
+TEST_F(CompositeTest, LacksTheTensorsThatNoneOfItsPartsHasAGradientFor) {
+  Facts first = PushOf(0, 1, 0), second = PushOf(2, 1, 0);
+  for (const size_t tensor : {0, 5}) first.header.seal.absent.Add(tensor);
+  for (const size_t tensor : {5, 9}) second.header.seal.absent.Add(tensor);
+  const Facts composite = CompositeOf({first, second});
+
+  EXPECT_EQ(Reply(composite).outcome, PushOutcome::kApplied);
+
+  TensorSet fifth;
+  fifth.Add(5);
+  EXPECT_EQ(driver_.updates().back().update.absent, fifth);
+}
+
 TEST_F(CompositeTest, HeadersOfPartsAreThoseOfTheirWorkers) {
   Facts first = ExchangeOf(0, 3, 5);
   first.header.batches = {{7, 2}};

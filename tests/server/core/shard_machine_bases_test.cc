@@ -144,6 +144,18 @@ TEST(ShardMachineForecastTest, DoesNotKnowWhetherAGradientWillBeClipped) {
   EXPECT_EQ(driver.drafts(), 0u);
 }
 
+TEST(ShardMachineForecastTest, DoesNotKnowWhichTensorsAGradientWillLack) {
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  ShardMachine::PushFacts partial = PushOf(0, 1, 0);
+  partial.header.seal.absent.Add(2);
+
+  driver.Push(partial, 1);
+
+  EXPECT_EQ(driver.updates().back().update.absent, partial.header.seal.absent);
+  EXPECT_EQ(driver.drafts(), 0u);
+}
+
 TEST(ShardMachineForecastTest, KnowsHowAStaleGradientIsScaled) {
   ShardMachine::Options options = TestOptions({Policy::kAsync});
   options.optimizer.staleness_scaling = Scaling::kPerGradient;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/support/shard_machine_driver.h"
+#include "tests/support/specs.h"
 
 // Tests of synchronous rounds: one gradient or excuse from each member that owes one.
 
@@ -26,12 +27,6 @@ View Next(const View& view, std::vector<Member> members) {
 // Returns a member that is not a founding one, with the incarnation that PushOf and TrainingPullOf
 // use.
 Member Joiner(uint32_t worker) { return {WorkerId{worker}, Incarnation{worker + 1}, false}; }
-
-std::vector<WorkerId> Workers(const std::vector<uint32_t>& ids) {
-  std::vector<WorkerId> workers;
-  for (uint32_t id : ids) workers.push_back(WorkerId{id});
-  return workers;
-}
 
 class HardsyncTest : public testing::Test {
  protected:

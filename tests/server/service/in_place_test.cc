@@ -70,6 +70,27 @@ TEST(InPlaceTest, LosesNoAdditionOfThreadsThatAddAtOnce) {
       std::ranges::all_of(copy->values(), [](float value) { return value == -kThreads * kEach; }));
 }
 
+TEST(InPlaceTest, LeavesATensorWithoutAGradientAlone) {
+  OptimizerSpec decaying;
+  decaying.weight_decay = 0.5;
+  const std::unique_ptr<TrainingState> state = TrainingState::TryMake(
+      decaying, LayoutOf({1, 4, 3, kCount}), {2, 2 + kCount}, /*adds_in_place=*/true);
+  std::shared_ptr<FloatBuffer> ones = state->NewWeights();
+  std::ranges::fill(ones->values(), 1.0f);
+  state->SetInitialWeights(std::move(ones));
+  const std::vector<float> zeros(kCount, 0.0f);
+  UpdateJob job = OnesJob(zeros, 0);
+  job.update->absent.Add(2);
+
+  state->Run(std::move(job));
+
+  // The shard has the last three values of tensor 1, then the three of tensor 2.
+  const Weights copy = state->in_place()->Copy();
+  for (size_t i = 0; i < kCount; ++i) {
+    ASSERT_EQ(copy->values()[i], i >= 3 && i < 6 ? 1.0f : 0.5f) << i;
+  }
+}
+
 TEST(InPlaceTest, ACopyHoldsWhatWasAddedBeforeItAndStaysAsItIs) {
   const std::unique_ptr<TrainingState> state = StateOfZeros();
   const std::vector<float> ones(kCount, 1.0f);

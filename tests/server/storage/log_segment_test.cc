@@ -138,10 +138,10 @@ TEST_F(LogSegmentTest, NamesTheOtherProgramThatWroteIt) {
   ExpectRefused(absl::StatusCode::kFailedPrecondition,
                 {"/log/log-1: slipstream 0.0.9 has written it"});
 
-  head.format = 2;
+  head.format = 3;
   bytes.replace(0, kSectorBytes, EncodeHead(head));
   ExpectRefused(absl::StatusCode::kFailedPrecondition,
-                {"/log/log-1: it has format 2, and this program reads format 1"});
+                {"/log/log-1: it has format 3, and this program reads format 2"});
 }
 
 TEST_F(LogSegmentTest, ASegmentUnderTheNameOfAnotherIsRefused) {

@@ -46,6 +46,7 @@ class ShardExchangeTest : public testing::Test {
     push.header.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     push.header.sequence = Sequence{1};
     push.header.shard_map = map_.fingerprint();
+    push.header.seal.absent = absent_;
     push.values = gradient_;
     ShardExchange exchange(shard, push, WeightsArrival({}));
     const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
@@ -56,6 +57,7 @@ class ShardExchangeTest : public testing::Test {
 
   const ShardMap map_ = OneShard();
   const std::vector<float> gradient_ = std::vector<float>(kValues, 1);
+  TensorSet absent_;
   FakeShard shard_{kValues, map_.fingerprint()};
   absl::Time now_;
   ShardOptions options_;
@@ -77,6 +79,14 @@ TEST_F(ShardExchangeTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
   ASSERT_TRUE(reply.ok()) << reply.status();
   EXPECT_GE(shard_.received(), 4);
   EXPECT_EQ(shard_.taken().size(), 1u);
+}
+
+TEST_F(ShardExchangeTest, TheShardLearnsWhatThePushHasNoGradientFor) {
+  absent_.Add(3);
+
+  ASSERT_TRUE(Push().ok());
+
+  EXPECT_EQ(shard_.taken().at(0).absent, absent_);
 }
 
 TEST_F(ShardExchangeTest, AShardThatFailsForTooLongIsGivenUp) {

@@ -12,7 +12,7 @@ try:
 except ImportError:
     numpy = None  # type: ignore[assignment]
 
-__all__ = ["as_loaded", "copy", "memoryview_of", "numpy", "plain_tensor", "size_of", "views_of"]
+__all__ = ["as_loaded", "clear", "copy", "memoryview_of", "numpy", "plain_tensor", "size_of", "views_of"]
 
 
 def views_of(memory: _core.Arena, tensors: Sequence[tuple[str, tuple[int, ...]]]) -> dict[str, Any]:
@@ -64,6 +64,12 @@ def size_of(shape: Sequence[int]) -> int:
     for size in shape:
         count *= size
     return count
+
+
+def clear(target: Any, name: str) -> None:
+    """Sets an array's values to 0."""
+    into = memoryview_of(target, name).cast("B")
+    into[:] = bytes(into.nbytes)
 
 
 def copy(source: Any, target: Any, name: str) -> None:

@@ -33,6 +33,7 @@ class _CountedSteps:
         self._fresh = copy.deepcopy(optimizer.state_dict())
         self._has_work = False
         self._taken = 0
+        self._absent: set[str] = set()  # Parameters without a gradient in any of these steps.
         self._step: Optional[Callable[..., Any]] = None
 
     @property
@@ -80,6 +81,8 @@ class _CountedSteps:
 
         def heed() -> None:
             if not is_wanted:
+                missing = self._memory.without_gradient()
+                self._absent = self._absent & missing if self._taken else missing
                 with torch.no_grad():
                     is_wanted.append(self._on_gradients(is_last))
 
@@ -103,7 +106,7 @@ class _CountedSteps:
     def _exchange(self, is_wanted: bool) -> None:
         if is_wanted:
             self._prepare_push()
-            self._run._begin_push(None, None, None)
+            self._run._begin_push(None, None, None, absent=self._absent)
         self._fetch(is_pushed=is_wanted)  # Now, as nobody tells of the next forward pass.
 
     @torch.no_grad()
@@ -256,7 +259,7 @@ class EASGD(_CountedSteps):
         return True
 
     def _prepare_push(self) -> None:
-        pass
+        self._absent = set()  # There is a force on each.
 
 
 DiLoCo = LocalSteps

@@ -5,10 +5,10 @@ import array
 import logging
 import os
 import types
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
 
 from . import _core, _models
-from ._arrays import as_loaded, copy, numpy, views_of
+from ._arrays import as_loaded, clear, copy, numpy, views_of
 from ._errors import NotReady, Refused, RunFinished
 from ._evaluation import EvaluationFunction, measures_by
 from ._pending import Pending, pass_on_log_lines, wait
@@ -41,7 +41,6 @@ class Run:
         self._examples = 0  # Of the mini-batches that were given out for the work at hand.
         self._is_pushed = False  # A push was begun whose result nobody has taken.
         self._last: Optional[PushResult] = None
-        self._listeners: list[Callable[[], None]] = []
         self._is_over = False
         self._is_finished = False
         self._published = 0
@@ -162,15 +161,9 @@ class Run:
             if not self.fetch():
                 self.finish()
 
-    def on_weights(self, listener: Callable[[], None]) -> None:
-        """Has `listener` called whenever `weights` has new ones."""
-        self._listeners.append(listener)
-
     def _tell_of_weights(self) -> None:
         if self._module is not None:
             self._module.take(self._is_finished)
-        for listener in self._listeners:
-            listener()
 
     def mini_batches_at_hand(self) -> int:
         """Returns how many mini-batches the next push stands for; 0 before the fetch."""
@@ -195,6 +188,8 @@ class Run:
         publish:  whole weights; call `publish`.
 
         values:   arrays of float32 by name, which are copied; none if `values` of the run has them.
+                  None for a tensor says that there is no gradient for it, which is not 0: the rule
+                  leaves it and its state alone.
         examples: the number of examples of the mini-batches; by default those of the mini-batches
                   that `batches` gave out, or else training.batch_size.
         loss:     for status and logs.
@@ -213,7 +208,7 @@ class Run:
         return self._last
 
     def _begin_push(self, values: Optional[Mapping[str, Any]], examples: Optional[int],
-                    loss: Optional[float], label: int = 0) -> None:
+                    loss: Optional[float], label: int = 0, absent: Collection[str] = ()) -> None:
         if self._work is None:
             raise RunFinished("no work is left in this run") if self._is_over else NotReady(
                 "a push follows a fetch, each time: there are no weights that it was computed from")
@@ -228,14 +223,19 @@ class Run:
             if set(values) != set(own):
                 odd = sorted(set(values) ^ set(own))[0]
                 raise Refused(f"values: {odd!r} is missing, or is none of the model's tensors")
+            absent = [name for name, array_of_name in values.items() if array_of_name is None]
             for name, array_of_name in values.items():
-                copy(array_of_name, own[name], name)
+                if array_of_name is None:
+                    clear(own[name], name)
+                else:
+                    copy(array_of_name, own[name], name)
         examples = self._examples_at_hand() if examples is None else examples
         most = self.mini_batches_at_hand() * self.settings.batch_size
         if not hasattr(examples, "__index__") or not 1 <= examples <= most:
             raise Refused(f"examples={examples!r}: a push of {self.mini_batches_at_hand()} "
                           f"mini-batch(es) stands for 1 to {most} examples (training.batch_size)")
-        self._worker.push(int(examples), None if loss is None else float(loss), label)
+        places = [place for place, (name, _) in enumerate(self._tensors) if name in absent] if absent else []
+        self._worker.push(int(examples), None if loss is None else float(loss), label, places)
         self._is_pushed = True
         self._work = None
 

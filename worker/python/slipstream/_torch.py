@@ -1,7 +1,6 @@
 """Training a PyTorch module in a run."""
 from __future__ import annotations
 
-import logging
 import weakref
 from typing import Any, Callable, Iterable, Mapping, Optional
 
@@ -11,8 +10,6 @@ from ._errors import NotReady, Refused, RunFinished
 from ._models import original, parameters_by_name, trained
 from ._results import PushResult
 from ._run import Run
-
-_logger = logging.getLogger("slipstream")
 
 # Fewer values than these are not worth a message of their own.
 _EARLY_VALUES_MIN = 1 << 18
@@ -78,7 +75,6 @@ class SharedModule:
         self._hooks: list[Any] = []
         self._always_waits = False
         self._has_begun = False
-        self._has_warned = False
         # Tensors of their own: share_memory() and others move the memory of the module's.
         for name, weights in _views(run.weights, self.trained).items():
             parameter = self.trained[name]
@@ -146,14 +142,9 @@ class SharedModule:
             raise Refused(f"{_listed(thawed)}: needed no gradients at synchronize, and does now: call "
                           "run.synchronize first, and freeze what is to be thawed later after it")
 
-    def warn_of_missing_gradients(self) -> None:
-        """Warns once of parameters without a gradient, as they are frozen or forward does not use them."""
-        missing = [] if self._has_warned else [name for name, parameter in self.trained.items()
-                                               if parameter.grad is None]
-        if missing:
-            self._has_warned = True
-            _logger.warning("no gradient for %s: 0 is pushed, and a rule with momentum or weight decay "
-                            "still changes what has none", _listed(missing))
+    def without_gradient(self) -> set[str]:
+        """Returns the parameters that have none, as they are frozen or forward did not use them."""
+        return {name for name, parameter in self.trained.items() if parameter.grad is None}
 
 
 def shared_module(run: Run, module: torch.nn.Module) -> SharedModule:
@@ -296,8 +287,8 @@ class Optimizer(torch.optim.Optimizer):
     run.yaml says which rule the servers apply, and with what learning rate; `param_groups` have
     none, and schedulers of torch.optim are refused. The run's worker.algorithm has to be gradient.
 
-    After `step` the module has the newest weights. For a parameter whose `grad` is None, 0 is pushed:
-    unlike in torch, a rule with momentum or weight decay still changes it.
+    After `step` the module has the newest weights. A parameter whose `grad` is None is left alone, as
+    in torch, unless another worker has a gradient for it in the same round.
 
     overlap: shortens the step of a large model. Gradients are sent while backward computes the
              others, and `step` returns before the new weights are there; the next forward,
@@ -380,8 +371,7 @@ class Optimizer(torch.optim.Optimizer):
         else:
             for name, parameter in self._shared.trained.items():
                 take_gradient(self._shared.values[name], parameter.grad, name)
-        self._shared.warn_of_missing_gradients()
-        run._begin_push(None, examples, loss)
+        run._begin_push(None, examples, loss, absent=self._shared.without_gradient())
         if self._early is None:
             run._await_weights()
         return value
