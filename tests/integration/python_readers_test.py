@@ -179,6 +179,15 @@ class PythonReadersTest(unittest.TestCase):
         self.assertEqual(held.tensors["values"].tolist(), values.tolist())
 
     @unittest.skipIf(importlib.util.find_spec("torch") is None, "PyTorch is not installed")
+    def test_what_cannot_be_published_is_named(self):
+        run = self.publisher(self.servers())
+        weights = {"first": array.array("f", [1, 1]), "none": array.array("f")}
+        with self.assertLogs("slipstream", "WARNING") as logs:
+            run.publish(weights, version=1).result()
+            run.publish(weights, version=2).result()
+        self.assertEqual([log.count("leaves out none, without values") for log in logs.output], [1])
+        self.assertEqual(list(run.pull().tensors), ["first"])
+
     def test_a_module_is_published_and_loaded(self):
         import torch
         torch.manual_seed(3)

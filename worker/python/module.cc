@@ -236,7 +236,6 @@ class Worker {
     facts["clip_value"] = settings.optimizer.clip_value;
     facts["clip_norm"] = settings.optimizer.clip_norm;
     facts["measured"] = settings.evaluation.by == EvaluationSpec::By::kWorkers;
-    facts["save_dir"] = settings.model_files.save_dir;
     facts["lease_seconds"] = absl::ToDoubleSeconds(settings.cluster.lease);
     return facts;
   }

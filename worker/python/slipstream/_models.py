@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import sys
 from typing import TYPE_CHECKING, Any, Mapping
 
@@ -10,6 +11,8 @@ from ._errors import Refused
 
 if TYPE_CHECKING:
     from ._run import Run
+
+_logger = logging.getLogger("slipstream")
 
 # A tensor's name, its shape and its values.
 NamedTensor = tuple[str, tuple[int, ...], Any]
@@ -105,18 +108,22 @@ def flat_copy(tensors: list[NamedTensor]) -> memoryview:
     return flat
 
 
-def published(model: Any) -> dict[str, Any]:
+def published(model: Any, *, is_first: bool) -> dict[str, Any]:
     """Returns the tensors of whole weights as float32: those of a module with its buffers, or of a
-    mapping. Empty ones are left out. Raises Refused if float32 cannot hold a value."""
+    mapping. Those without values are left out; the first time, a warning names them. Raises Refused if
+    float32 cannot hold a value."""
     tensors = state_of(model) if is_module(model) else model
     if not isinstance(tensors, Mapping):
         raise Refused(f"whole weights are a torch.nn.Module or a mapping of names to arrays, as "
                       f"state_dict() returns, not {type(model).__name__}")
     floats = {name: _as_floats(name, values) for name, values in tensors.items()}
-    floats = {name: values for name, values in floats.items() if memoryview_of(values, name).nbytes > 0}
-    if not floats:
+    filled = {name: values for name, values in floats.items() if memoryview_of(values, name).nbytes > 0}
+    if not filled:
         raise Refused("there are no values to publish")
-    return floats
+    if is_first and len(filled) < len(floats):
+        _logger.warning("publish leaves out %s, without values: who loads the weights with "
+                        "load_state_dict needs strict=False", ", ".join(sorted(set(floats) - set(filled))))
+    return filled
 
 
 def shape_of(values: Any) -> tuple[int, ...]:

@@ -378,7 +378,7 @@ class Run:
         if not hasattr(version, "__index__") or not self._published <= version < 2**64:
             raise Refused(f"version={version!r}: a whole number is expected, not below that of the "
                           f"last call, {self._published}")
-        tensors = _models.published(weights)
+        tensors = _models.published(weights, is_first=not self._tensors)
         if not self._tensors:
             named = [(name, _models.shape_of(values), values) for name, values in tensors.items()]
             shapes = [(name, list(shape)) for name, shape, _ in named]
@@ -408,7 +408,7 @@ class Run:
         Another worker is asked, or the run fails, if the final weights take longer than
         cluster.start_timeout without a call of `measured`.
 
-        The mapping is saved to model.save_dir, or else, under psctl run, to the run directory.
+        The mapping is saved to the directory in SLIPSTREAM_RUN_DIR, which psctl run sets to its own.
         """
         if not self.settings.measured:
             _logger.warning("evaluate_by: nobody will call the function, and no model is saved, as "
@@ -429,7 +429,7 @@ class Run:
     def _evaluate(self) -> None:
         """Makes the evaluation that was ordered."""
         assert self._evaluation is not None
-        directory = self.settings.save_dir or os.environ.get("SLIPSTREAM_RUN_DIR", "")
+        directory = os.environ.get("SLIPSTREAM_RUN_DIR", "")
         try:
             weights = as_loaded(self._views(wait(self._worker.begin_evaluation())))
             state = self._state_with(weights)

@@ -15,7 +15,6 @@ class Settings:
     steps:         the number of mini-batches that a push stands for, or the most.
     clip_value, clip_norm: how the gradient of each mini-batch is clipped; 0 for not at all.
     measured:      whether workers measure the weights, so that `Run.evaluate_by` is needed.
-    save_dir:      the directory for the weights that are measured; empty for none.
     """
     name: str
     seed: int
@@ -35,5 +34,4 @@ class Settings:
     clip_value: float
     clip_norm: float
     measured: bool
-    save_dir: str
     lease_seconds: float
