@@ -86,6 +86,10 @@ struct RuleRow {
   /// the mean staleness then scales the step.
   bool normalises = false;
 
+  /// Set if what an update does depends on its number, so that a tensor without a gradient must not
+  /// miss one: its gradient is 0.
+  bool counts_updates = false;
+
   /// Set if the rule makes weights of pushed weights (PushKind::kValues), and not of gradients. It
   /// has no rate, decay or clipping, and takes one push for each version.
   bool takes_values = false;
@@ -157,7 +161,8 @@ inline constexpr std::array kRuleRows = {
             .doc = "nesterov whose momentum advances once in several updates",
             .parameters = {"momentum", "momentum_every"},
             .outer_learning_rate = 0.4,
-            .state_arrays = 2},
+            .state_arrays = 2,
+            .counts_updates = true},
     RuleRow{.kind = RuleKind::kAssign,
             .name = "assign",
             .doc = "whole weights, which are the next version; with worker.algorithm publish alone",

@@ -216,7 +216,7 @@ Weights TrainingState::Apply(const Update& update, FoldStep* last) {
 }
 
 std::shared_ptr<const TensorRules> TrainingState::RulesWithout(const TensorSet& absent) const {
-  if (absent.empty()) return rules_;
+  if (absent.empty() || row_.counts_updates) return rules_;
   std::vector<ParameterRange> ranges;
   for (size_t i = 0; i < tensors_->size(); ++i) {
     if (absent.Has(first_tensor_ + i)) ranges.push_back((*tensors_)[i]);

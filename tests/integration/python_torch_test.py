@@ -160,21 +160,31 @@ class PythonTorchTest(TorchRuns):
                         self.assertLess(apart(model, plain), APART_MAX)
 
     def test_local_steps_without_a_gradient_leave_the_outer_momentum_alone(self):
-        model = net()
-        run = slipstream.connect(self.servers({"worker.algorithm": "diloco", "worker.steps": 2}).coordinator)
-        self.addCleanup(run.leave, "the test is over")
-        run.synchronize(model)
-        inner = torch.optim.SGD(model.parameters(), lr=0.1)
-        with slipstream.LocalSteps(run, model, inner):
-            for number, batch in enumerate(loader()):
-                if number == 4:
-                    model[0].requires_grad_(False)
-                    before = copy.deepcopy(model)
-                inner.zero_grad(set_to_none=True)
-                loss_of(model, batch).backward()
-                inner.step()
-        self.assertTrue(torch.equal(model[0].weight, before[0].weight))
-        self.assertFalse(torch.equal(model[2].weight, before[2].weight))
+        algorithms = {"LocalSteps": {"worker.algorithm": "diloco", "worker.steps": 2},
+                      "Downpour": {"worker.algorithm": "downpour", "worker.push_every": 2,
+                                   "worker.outer.kind": "momentum"}}
+        for name, settings in algorithms.items():
+            with self.subTest(algorithm=name):
+                model = net()
+                run = slipstream.connect(
+                    self.servers({"consistency.policy": "async", **settings}).coordinator)
+                self.addCleanup(run.leave, "the test is over")
+                run.synchronize(model)
+                inner = torch.optim.SGD(model.parameters(), lr=0.1)
+                with getattr(slipstream, name)(run, model, inner):
+                    for number, batch in enumerate(loader()):
+                        if number == 4:
+                            model[0].requires_grad_(False)
+                            before = copy.deepcopy(model)
+                        if number == 8:
+                            self.assertTrue(torch.equal(model[0].weight, before[0].weight))
+                            self.assertFalse(torch.equal(model[2].weight, before[2].weight))
+                            model[0].weight.data.add_(1)  # As the step of another optimizer does.
+                        inner.zero_grad(set_to_none=True)
+                        loss_of(model, batch).backward()
+                        inner.step()
+                if name == "LocalSteps":
+                    self.assertGreater((model[0].weight - before[0].weight).min().item(), 0.1)
 
     def test_frameworks_that_look_a_batch_ahead_train_as_with_torch(self):
         for side, of_run in (("outer", lambda run: ahead(run.steps(loader()))),

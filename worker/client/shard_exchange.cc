@@ -156,7 +156,12 @@ absl::Status ShardExchange::WritePush() {
 }
 
 PushSeal ShardExchange::Seal() const {
-  return push_.feed == nullptr ? push_.header.seal : push_.feed->seal();
+  PushSeal seal = push_.feed == nullptr ? push_.header.seal : push_.feed->seal();
+  // What earlier encodings of such a codec lacked is sent, whether or not there is a gradient.
+  if (push_.encoder != nullptr && RowOf(push_.encoder->encoding()).feeds_error_back) {
+    seal.absent = {};
+  }
+  return seal;
 }
 
 absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,

@@ -16,6 +16,7 @@
 
 #include "common/base/philox.h"
 #include "common/kernels/copy_values.h"
+#include "common/layout/tensor_layout.h"
 #include "common/wire/chunk_wire.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
@@ -256,6 +257,19 @@ TEST_F(PushReceiverTest, MeasuresAMessageByItsValuesAsTheyTravel) {
   const auto outcome = other.OnMessage(encoded(1500));  // As fp32 it would take 2000 bytes more.
   ASSERT_TRUE(outcome.ok()) << outcome.status();
   EXPECT_TRUE(std::holds_alternative<PushReceiver::Refused>(*outcome));
+}
+
+TEST_F(PushReceiverTest, TakesASealWithABitForEachTensorOfTheLargestModel) {
+  PushSeal seal;
+  seal.absent.Add(TensorLayout::kTensorsMax - 1);
+  for (const uint64_t offset : {0, 1}) {
+    PushReceiver receiver(engine_);
+    const auto outcome = receiver.OnMessage(EncodePushChunk(
+        HeaderOf(2), offset, {{&kValue, 1}, std::make_shared<int>()}, Encoding::kFp32, seal));
+
+    ASSERT_TRUE(outcome.ok()) << outcome.status();
+    EXPECT_EQ(std::holds_alternative<PushReceiver::NeedMore>(*outcome), offset == 0);
+  }
 }
 
 TEST_F(PushReceiverTest, EndsAStreamWhoseMessagesHoldMoreThanAdmissionCounts) {

@@ -46,17 +46,24 @@ class SavedStateTest : public testing::TestWithParam<RuleKind> {
   /// Makes the versions from `from` to `to`. Returns the weights of the last.
   static std::vector<float> Train(TrainingState& state, uint64_t from, uint64_t to) {
     for (uint64_t version = from; version < to; ++version) {
-      const std::vector<float> gradient = GradientOf(version);
-      FoldStep step;
-      step.fold = {.weight = 1.0f, .first = true};
-      step.payload.pieces.push_back(std::make_shared<const ReceivedValues>(
-          std::vector<grpc::Slice>(), Segments{std::as_bytes(std::span(gradient))}));
-      UpdateJob job;
-      job.folds.push_back(std::move(step));
-      job.update = {.from = Version{version}, .to = Version{version + 1}, .learning_rate = 0.1f};
-      state.Run(std::move(job));
+      Update(state, version, GradientOf(version), {});
     }
     return {state.newest()->values().begin(), state.newest()->values().end()};
+  }
+
+  static void Update(TrainingState& state, uint64_t version, const std::vector<float>& gradient,
+                     const TensorSet& absent) {
+    FoldStep step;
+    step.fold = {.weight = 1.0f, .first = true};
+    step.payload.pieces.push_back(std::make_shared<const ReceivedValues>(
+        std::vector<grpc::Slice>(), Segments{std::as_bytes(std::span(gradient))}));
+    UpdateJob job;
+    job.folds.push_back(std::move(step));
+    job.update = {.from = Version{version},
+                  .to = Version{version + 1},
+                  .learning_rate = 0.1f,
+                  .absent = absent};
+    state.Run(std::move(job));
   }
 
   static std::vector<std::vector<float>> ValuesOf(const SavedValues& saved) {
@@ -112,8 +119,21 @@ TEST_P(SavedStateTest, AStateThatGoesBackMakesTheSameVersionsAgain) {
   EXPECT_EQ(Train(*state, 5, 10), expected);
 }
 
+TEST_P(SavedStateTest, AnUpdateWithoutAGradientLeavesAllAsItIsUnlessTheRuleCountsUpdates) {
+  const std::unique_ptr<TrainingState> state = Begun(NewState());
+  Train(*state, 0, 3);  // In the fourth update, delayed momentum advances.
+  const std::vector<std::vector<float>> before = ValuesOf(state->Save());
+  TensorSet absent;
+  absent.Add(0);
+
+  Update(*state, 3, std::vector<float>(kCount), absent);
+
+  EXPECT_EQ(ValuesOf(state->Save()) == before, !RowOf(GetParam()).counts_updates);
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, SavedStateTest,
-                         testing::Values(RuleKind::kSgd, RuleKind::kMomentum, RuleKind::kAdam));
+                         testing::Values(RuleKind::kSgd, RuleKind::kMomentum, RuleKind::kAdam,
+                                         RuleKind::kLamb, RuleKind::kDelayedNesterov));
 
 }  // namespace
 }  // namespace slipstream

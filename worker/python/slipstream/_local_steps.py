@@ -112,6 +112,7 @@ class _CountedSteps:
     @torch.no_grad()
     def _fetch(self, *, is_first: bool = False, is_pushed: bool = False) -> None:
         self._taken = 0
+        self._absent = set()
         self._has_work = self._run.fetch()
         if not self._has_work:
             self._run.finish()
@@ -166,6 +167,8 @@ class LocalSteps(_CountedSteps):
         for name, parameter in self._memory.trained.items():
             local = parameter.data.to("cpu")
             torch.sub(self._base[name], local, out=self._memory.values[name])
+        # Steps that this optimizer did not take may have changed a parameter, too.
+        self._absent = {name for name in self._absent if not self._memory.values[name].any()}
 
 
 def _clip_values(parameters: list[torch.nn.Parameter], bound: float) -> None:

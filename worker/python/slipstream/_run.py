@@ -188,8 +188,8 @@ class Run:
         publish:  whole weights; call `publish`.
 
         values:   arrays of float32 by name, which are copied; none if `values` of the run has them.
-                  None for a tensor says that there is no gradient for it, which is not 0: the rule
-                  leaves it and its state alone.
+                  None for a tensor says that there is no gradient for it, which is not 0: if no
+                  push of the round has one, the rule leaves it and its state alone.
         examples: the number of examples of the mini-batches; by default those of the mini-batches
                   that `batches` gave out, or else training.batch_size.
         loss:     for status and logs.
