@@ -17,7 +17,7 @@ constexpr size_t kPartBytesMax = 1024;
 
 size_t FramingBytesMax(const PushChunk& chunk) {
   const size_t parts = chunk.header.has_value() ? chunk.header->parts.size() : 0;
-  // Of the chunks of a push, one has its first value.
+  // Only one chunk of a push has its first value, and so may have the set.
   const size_t absent = chunk.offset == 0 ? chunk.seal.absent.bits().size() : 0;
   return kFramingBytesMax + parts * kPartBytesMax + absent;
 }

@@ -157,7 +157,7 @@ absl::Status ShardExchange::WritePush() {
 
 PushSeal ShardExchange::Seal() const {
   PushSeal seal = push_.feed == nullptr ? push_.header.seal : push_.feed->seal();
-  // What earlier encodings of such a codec lacked is sent, whether or not there is a gradient.
+  // Such a codec sends the errors of earlier pushes, whether or not there is a gradient.
   if (push_.encoder != nullptr && RowOf(push_.encoder->encoding()).feeds_error_back) {
     seal.absent = {};
   }

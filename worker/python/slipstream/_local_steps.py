@@ -122,7 +122,6 @@ class _CountedSteps:
             self._reset_state()
         self._begin(is_first or is_left_out)
 
-
     def _reset_state(self) -> None:
         """Gives the optimizer the state that it came with: its own may be as little finite as the weights."""
         groups = self._optimizer.state_dict()["param_groups"]  # A scheduler may have changed them.
