@@ -1,66 +1,95 @@
 #include "common/process/stop_signal.h"
 
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
+#include <array>
 #include <cerrno>
-#include <cstddef>
+#include <chrono>
 #include <cstdint>
+#include <utility>
 
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/check.h"
+#include "common/log/log.h"
 
 namespace slipstream {
 namespace {
 
-// A handler reaches only static variables. Both are lock-free, so a handler may use them.
-std::atomic<int> received_signal{0};
-std::atomic<int> event_fd{-1};
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> exists = false;  // Signals belong to the process, so there can be only one.
 
-void NoteSignal(int signal) {
-  const int saved_errno = errno;
-  int none = 0;
-  if (!received_signal.compare_exchange_strong(none, signal)) _exit(128 + signal);
+FileDescriptor NewEvent() {
+  FileDescriptor event(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  PS_CHECK(event.is_open());
+  return event;
+}
+
+void Raise(const FileDescriptor& event) {
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = write(event_fd.load(), &one, sizeof one);
-  errno = saved_errno;
+  PS_CHECK(write(event.get(), &one, sizeof one) == sizeof one);
 }
 
-int OpenEventFd() {
-  PS_CHECK(event_fd.load() == -1);  // Only one at a time: signals belong to the process.
-  received_signal.store(0);
-  const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  PS_CHECK(fd >= 0);
-  event_fd.store(fd);
-  return fd;
+sigset_t AwaitedSignals() {
+  sigset_t awaited;
+  sigemptyset(&awaited);
+  for (const int signal : kStopSignals) {
+    struct sigaction now = {};
+    PS_CHECK(sigaction(signal, nullptr, &now) == 0);
+    // A blocked signal is kept for the watcher even if it is ignored, so nohup's is not awaited.
+    if (signal != SIGHUP || now.sa_handler != SIG_IGN) sigaddset(&awaited, signal);
+  }
+  return awaited;
 }
+
+bool HasTerminal() { return FileDescriptor(open("/dev/tty", O_RDONLY | O_CLOEXEC)).is_open(); }
 
 }  // namespace
 
-StopSignal::StopSignal() : fd_(OpenEventFd()) {
-  struct sigaction action = {};
-  action.sa_handler = NoteSignal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  for (size_t i = 0; i < kStopSignals.size(); ++i) {
-    PS_CHECK(sigaction(kStopSignals[i], &action, &old_[i]) == 0);
-    const bool stays_ignored = kStopSignals[i] == SIGHUP && old_[i].sa_handler == SIG_IGN;
-    if (stays_ignored) sigaction(SIGHUP, &old_[i], nullptr);
-  }
+StopSignal::StopSignal() : hang_up_stops_(HasTerminal()), event_(NewEvent()), quit_(NewEvent()) {
+  PS_CHECK(!exists.exchange(true));
+  for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  const sigset_t awaited = AwaitedSignals();
+  FileDescriptor signals(signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
+  PS_CHECK(signals.is_open());
+  PS_CHECK(pthread_sigmask(SIG_BLOCK, &awaited, &old_mask_) == 0);
+  watcher_ = std::thread([this, signals = std::move(signals)] { Watch(signals); });
 }
 
 StopSignal::~StopSignal() {
-  for (size_t i = 0; i < kStopSignals.size(); ++i) sigaction(kStopSignals[i], &old_[i], nullptr);
-  event_fd.store(-1);
-  close(fd_);
+  Raise(quit_);
+  watcher_.join();
+  PS_CHECK(pthread_sigmask(SIG_SETMASK, &old_mask_, nullptr) == 0);
+  exists = false;
 }
 
-int StopSignal::signal() const { return received_signal.load(); }
+void StopSignal::Watch(const FileDescriptor& signals) {
+  std::array<pollfd, 2> waiting = {{{.fd = quit_.get(), .events = POLLIN, .revents = 0},
+                                    {.fd = signals.get(), .events = POLLIN, .revents = 0}}};
+  while (true) {
+    if (poll(waiting.data(), waiting.size(), -1) < 0) PS_CHECK(errno == EINTR);
+    signalfd_siginfo received = {};
+    while (read(signals.get(), &received, sizeof received) == sizeof received) {
+      const int signal = static_cast<int>(received.ssi_signo);
+      if (signal == SIGHUP && !hang_up_stops_) {
+        LogWarning("SIGHUP is ignored: settings are read at the start alone; SIGTERM stops");
+      } else {
+        Note(signal);
+      }
+    }
+    if (waiting[0].revents != 0) return;
+  }
+}
+
+void StopSignal::Note(int signal) {
+  if (stopped()) _exit(128 + signal);
+  signal_ = signal;
+  Raise(event_);
+}
 
 bool StopSignal::WaitFor(absl::Duration timeout) const {
   // The steady clock is used, since the time of day may be set back by hours.
@@ -72,7 +101,7 @@ bool StopSignal::WaitFor(absl::Duration timeout) const {
     // The wait is rounded up, so that the last one does not spin, and cut, because poll takes an
     // int.
     const absl::Duration step = std::min(absl::Ceil(left, absl::Milliseconds(1)), absl::Hours(1));
-    pollfd waiting = {.fd = fd_, .events = POLLIN, .revents = 0};
+    pollfd waiting = {.fd = fd(), .events = POLLIN, .revents = 0};
     if (poll(&waiting, 1, static_cast<int>(absl::ToInt64Milliseconds(step))) < 0) {
       PS_CHECK(errno == EINTR);
     }

@@ -2,9 +2,12 @@
 #define SLIPSTREAM_COMMON_PROCESS_STOP_SIGNAL_H_
 
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "absl/time/time.h"
+#include "common/files/file_descriptor.h"
 
 namespace slipstream {
 
@@ -13,11 +16,19 @@ inline constexpr std::array<int, 3> kStopSignals = {SIGINT, SIGTERM, SIGHUP};
 
 /// Turns the first SIGINT, SIGTERM or SIGHUP into an event that a program can wait for.
 ///
-/// From construction to destruction, these signals are only recorded and make `fd()` readable;
-/// the program then stops in ordinary code, where locks and gRPC may be used. A second signal ends
-/// the process at once with 128 + its number: a user who repeats it does not want to wait.
-/// A SIGHUP that was ignored before stays ignored, as nohup wants it. Construct it first in main,
-/// before other threads, and only one at a time.
+/// From construction to destruction, these signals wait for a thread of this class, which records
+/// them and makes `fd()` readable; the program then stops in ordinary code, where locks and gRPC
+/// may be used. No handler runs anywhere: libraries that compute (oneDNN) point a thread's stack
+/// pointer into the heap for a while, and a handler's frame would overwrite what lies there.
+///
+/// A second signal ends the process at once with 128 + its number: a user who repeats it does not
+/// want to wait. A SIGHUP stops a program that has a terminal, which is then gone; others go on, as
+/// they have no settings to read anew, and say so. One that was ignored before stays ignored, as
+/// nohup wants it. SIGUSR1 and SIGUSR2, which batch systems send, are ignored from then on, also
+/// after destruction.
+///
+/// Construct it first in main, before other threads, since threads inherit what is blocked, and
+/// only one at a time.
 ///
 /// Thread-safe: any thread may ask and wait.
 class StopSignal {
@@ -30,21 +41,29 @@ class StopSignal {
   bool stopped() const { return signal() != 0; }
 
   /// Returns the signal that asked to stop, or 0.
-  int signal() const;
+  int signal() const { return signal_.load(); }
 
   /// Waits until a signal asks to stop, for `timeout` at most (absl::InfiniteDuration() for ever).
   /// Returns true once stopped.
   bool WaitFor(absl::Duration timeout) const;
 
   /// A descriptor that stays readable once stopped. It is for poll only: never read from it.
-  int fd() const { return fd_; }
+  int fd() const { return event_.get(); }
 
   /// Returns 128 + the signal, or 0 if there was none.
   int ExitStatus() const { return stopped() ? 128 + signal() : 0; }
 
  private:
-  const int fd_;
-  std::array<struct sigaction, kStopSignals.size()> old_ = {};  // In the same order.
+  /// Takes signals until `quit_` is readable.
+  void Watch(const FileDescriptor& signals);
+  void Note(int signal);
+
+  const bool hang_up_stops_;
+  std::atomic<int> signal_ = 0;
+  const FileDescriptor event_;
+  const FileDescriptor quit_;
+  sigset_t old_mask_ = {};
+  std::thread watcher_;
 };
 
 }  // namespace slipstream

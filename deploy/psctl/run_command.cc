@@ -446,9 +446,7 @@ int RunCommand(const RunArguments& arguments) {
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
-  // If the reader of the output goes away, the run goes on. The other two are signals that batch
-  // systems send before a job's time is over, and would end psctl without a word.
-  for (const int signal : {SIGPIPE, SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
   const StopSignal stop;
   absl::StatusOr<RunDirectory> directory =
       RunDirectory::Create(arguments.run_dir, spec.name, absl::Now());

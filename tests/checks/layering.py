@@ -24,7 +24,7 @@ MAY_INCLUDE = {
     "common/model": ("common/layout",),
     "common/model_file": ("common/files", "common/json", "common/layout"),
     "common/policy": ("common/kernels", "common/run"),
-    "common/process": (),
+    "common/process": ("common/files", "common/log"),
     "common/protocol": (),
     "common/rpc": ("common/log", "common/memory", "common/process", "common/security"),
     "common/run": ("common/layout", "common/model"),
