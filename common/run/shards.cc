@@ -13,6 +13,13 @@ namespace {
 
 constexpr uint64_t kUnlimited = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kFixedBytes = uint64_t{64} << 20;
+constexpr uint64_t kReusedBytesMax = uint64_t{256} << 20;
+
+/// Returns the bytes of the versions that are reused, and of everything whose size is the same for
+/// every model.
+uint64_t ConstantBytes(uint64_t values, const RunSpec& run) {
+  return kFixedBytes + VersionsReused(values, run.cluster.workers) * values * sizeof(float);
+}
 
 /// Returns how many arrays of all values the gradients of one worker may take.
 uint64_t ArraysOfWorker(const RunSpec& run) {
@@ -34,6 +41,11 @@ uint64_t GradientsUnderWay(const RunSpec& run) {
   return uint64_t{run.cluster.workers} * run.training.pipeline_depth;
 }
 
+uint64_t VersionsReused(uint64_t values, uint32_t workers) {
+  const uint64_t that_fit = kReusedBytesMax / sizeof(float) / std::max<uint64_t>(values, 1);
+  return std::min<uint64_t>(workers, that_fit);
+}
+
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
   const uint64_t states = RowOf(run.server_optimizer().kind).state_arrays;
   const uint64_t history = RowOf(run.optimizer.staleness_scaling).keeps_history ? 1 : 0;
@@ -49,14 +61,17 @@ uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run) {
       (2 + of_readers + of_rounds + ArraysOfWorker(run) * run.cluster.workers + 2 * states +
        history + of_checkpoint) *
       sizeof(float);
-  if (values > (kUnlimited - kFixedBytes) / bytes_each) return kUnlimited;
-  return values * bytes_each + kFixedBytes;
+  const uint64_t constant = ConstantBytes(values, run);
+  if (values > (kUnlimited - constant) / bytes_each) return kUnlimited;
+  return values * bytes_each + constant;
 }
 
 uint32_t MembersWithin(uint64_t bytes, uint64_t values, const RunSpec& run) {
   RunSpec without_workers = run;
   without_workers.cluster.workers = 0;
-  const uint64_t fixed = ShardBytesNeeded(values, without_workers);
+  const uint64_t reused = ConstantBytes(values, run) - kFixedBytes;
+  const uint64_t needed = ShardBytesNeeded(values, without_workers);
+  const uint64_t fixed = needed > kUnlimited - reused ? kUnlimited : needed + reused;
   if (bytes < fixed) return 0;
   const uint64_t of_worker = ArraysOfWorker(run) * sizeof(float) * values;
   return static_cast<uint32_t>(std::min<uint64_t>((bytes - fixed) / of_worker, kWorkersMax));

@@ -23,14 +23,18 @@ uint64_t GradientsUnderWay(const RunSpec& run);
 /// base weights: only when the gradient arrives is it known which of them it was computed from.
 inline constexpr uint32_t kBasesOfSlotMax = 3;
 
+/// Returns how many versions, besides a few, are kept for use again when nobody reads them: one for
+/// each of `workers`, since as many answers may be under way at once, in 256 MiB at most.
+uint64_t VersionsReused(uint64_t values, uint32_t workers);
+
 /// Returns the bytes that a shard of `values` values takes at its peak: two versions of the
 /// weights; if more than the newest is kept for readers, the others and three more; for each
 /// gradient under way either a push or a version that is read, or its bases, or a push and its
 /// base; for each worker with free lanes a version that is read besides; the optimizer's state
 /// twice; if checkpoints are made, a version and its state once more, as one that is written holds
 /// them; if a log is kept, for each gradient under way a push beside the version that answers it,
-/// as both wait for the disk, and its bases once more, as a checkpoint holds them; and a fixed
-/// part. Saturates.
+/// as both wait for the disk, and its bases once more, as a checkpoint holds them; VersionsReused;
+/// and a fixed part. Saturates.
 uint64_t ShardBytesNeeded(uint64_t values, const RunSpec& run);
 
 /// Returns how many workers can have gradients under way if a shard of `values` values takes no

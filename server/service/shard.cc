@@ -114,7 +114,10 @@ std::string Shard::MakePath(const ModelOrders& model) {
     start_ = StartOfShard{options_.read_start, model.layout, range,
                           run.training.start_from.optimizer_state};
   }
-  if (training_state_ != nullptr) return "";
+  if (training_state_ != nullptr) {
+    training_state_->ReuseVersions(VersionsReused(values, run.cluster.workers));
+    return "";
+  }
   return fmt::format(
       "the model is too large for this server: {} of weights, which with {} gradient{} under way "
       "can take {} ({} bytes) of memory, and {} are free; use more servers or a smaller model",

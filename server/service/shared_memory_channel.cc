@@ -7,14 +7,18 @@
 
 #include "common/base/limits.h"
 #include "common/local/local_socket.h"
+#include "common/run/shards.h"
 #include "common/wire/message_notes.h"
 
 namespace slipstream {
 namespace {
 
-// How many buffers a worker may have: as many versions as it meets in turn, those being made,
-// published and copied. Each stays mapped in the worker, so they are bounded.
-constexpr size_t kShownMax = 8;
+// How many buffers of so many values a worker may have: those that the pool keeps, for however many
+// workers, and those being made, published and copied. Each stays mapped in the worker, so they are
+// bounded.
+size_t ShownMax(size_t values) {
+  return 4 + BufferPool::kIdleMax + VersionsReused(values, kWorkersMax);
+}
 
 SharedMemoryReply Refused(std::string why) { return {.socket = {}, .refusal = std::move(why)}; }
 
@@ -93,7 +97,7 @@ std::optional<SharedWeights> SharedMemoryChannel::Show(const Weights& weights) {
   const std::shared_ptr<const SharedBuffer> buffer = weights->shared();
   if (!is_attached() || buffer == nullptr) return std::nullopt;
   if (!IsKnown(*buffer)) {
-    if (!DropOldest().ok()) return std::nullopt;
+    if (!DropOldest(ShownMax(weights->values().size())).ok()) return std::nullopt;
     const LocalNote note = {LocalNote::Kind::kBuffer, buffer->number};
     if (!SendNote(socket_, note, &buffer->memory.file).ok()) return std::nullopt;
     shown_.push_back({buffer->number, buffer});
@@ -132,9 +136,9 @@ bool SharedMemoryChannel::IsKnown(const SharedBuffer& buffer) {
   return true;
 }
 
-absl::Status SharedMemoryChannel::DropOldest() {
+absl::Status SharedMemoryChannel::DropOldest(size_t shown_max) {
   for (auto shown = shown_.begin(); shown != shown_.end();) {
-    const bool is_oldest_of_all = shown == shown_.begin() && shown_.size() >= kShownMax;
+    const bool is_oldest_of_all = shown == shown_.begin() && shown_.size() >= shown_max;
     if (!shown->buffer.expired() && !is_oldest_of_all) {
       ++shown;
       continue;

@@ -76,8 +76,8 @@ class SharedMemoryChannel {
   bool IsKnown(const SharedBuffer& buffer);
 
   /// Tells the worker to unmap buffers that are gone, and the one shown longest ago if the worker
-  /// has as many as it may.
-  absl::Status DropOldest();
+  /// has `shown_max`.
+  absl::Status DropOldest(size_t shown_max);
 
   SharedMemoryUse& memory_use_;
   std::string name_;

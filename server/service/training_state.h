@@ -71,6 +71,9 @@ class TrainingState {
     return std::make_shared<TensorChecksums>(tensors_);
   }
 
+  /// See BufferPool::KeepIdle. Thread-safe.
+  void ReuseVersions(size_t more) { pool_.KeepIdle(more); }
+
   /// See BufferPool::Share. Thread-safe.
   void ShareVersions() { pool_.Share(); }
 

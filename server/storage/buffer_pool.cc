@@ -59,9 +59,15 @@ struct BufferPool::State {
   std::vector<std::unique_ptr<FloatBuffer>> idle ABSL_GUARDED_BY(mutex);
   size_t live ABSL_GUARDED_BY(mutex) = 0;
   bool shares ABSL_GUARDED_BY(mutex) = false;
+  size_t idle_max ABSL_GUARDED_BY(mutex) = kIdleMax;
 };
 
 BufferPool::BufferPool(size_t values) : state_(std::make_shared<State>(values)) {}
+
+void BufferPool::KeepIdle(size_t more) {
+  MutexLock lock(state_->mutex);
+  state_->idle_max = kIdleMax + more;
+}
 
 bool BufferPool::Reserve(size_t buffers) {
   MutexLock lock(state_->mutex);
@@ -117,7 +123,7 @@ std::shared_ptr<FloatBuffer> BufferPool::Lend(std::unique_ptr<FloatBuffer> buffe
             MutexLock lock(state->mutex);
             --state->live;
             if (state->shares && owned->shared() == nullptr) return;
-            if (state->idle.size() < kIdleMax) state->idle.push_back(std::move(owned));
+            if (state->idle.size() < state->idle_max) state->idle.push_back(std::move(owned));
           }};
 }
 

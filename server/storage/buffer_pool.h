@@ -70,10 +70,14 @@ using Weights = std::shared_ptr<const FloatBuffer>;
 /// Thread-safe: guarded by its own mutex; never blocks on I/O.
 class BufferPool {
  public:
-  /// Idle buffers beyond this many are freed.
+  /// Idle buffers beyond this many are freed, unless KeepIdle asks for more.
   static constexpr size_t kIdleMax = 4;
 
   explicit BufferPool(size_t values);
+
+  /// Keeps up to kIdleMax + `more` idle buffers from now on. Where many readers hold a version
+  /// each, as many come back and are taken again. Thread-safe.
+  void KeepIdle(size_t more);
 
   /// Makes buffers until so many are idle. Returns false if there is not enough memory.
   bool Reserve(size_t buffers);

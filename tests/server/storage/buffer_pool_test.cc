@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/local/shared_values.h"
 
@@ -37,6 +39,27 @@ TEST(BufferPoolTest, ABufferThatComesBackIsUsedAgain) {
 
   EXPECT_EQ(pool.live(), 0u);
   EXPECT_EQ(pool.Take()->values().data(), first);
+}
+
+TEST(BufferPoolTest, KeepsAsManyIdleBuffersAsItIsAskedFor) {
+  for (const size_t more : {size_t{0}, size_t{3}}) {
+    BufferPool pool(10);
+    pool.KeepIdle(more);
+    {
+      std::vector<std::shared_ptr<FloatBuffer>> out;
+      for (size_t i = 0; i < 2 * BufferPool::kIdleMax; ++i) {
+        out.push_back(pool.TakeAtOnce());
+        out.back()->values()[0] = 7;  // A buffer that is made is zero.
+      }
+    }
+    std::vector<std::shared_ptr<FloatBuffer>> again;
+    size_t reused = 0;
+    for (size_t i = 0; i < 2 * BufferPool::kIdleMax; ++i) {
+      again.push_back(pool.TakeAtOnce());
+      reused += again.back()->values()[0] == 7 ? 1 : 0;
+    }
+    EXPECT_EQ(reused, BufferPool::kIdleMax + more);
+  }
 }
 
 TEST(BufferPoolTest, CountsWhatIsOutAndOutlivesItsOwner) {
