@@ -39,8 +39,9 @@ Examples:
 Settings: --set overrides PS_... variables (PS_SEED=3), which override the file.
 
 Exit status: 0 the run has finished; 2 wrong usage; 69 the coordinator is not reached; 71 the log of
-durability.level synced cannot be written: start it again; 74 a file; 75 try again (address in use,
-the run failed); 78 wrong settings; 130 or 143 stopped by a signal; 1 a bug.)text";
+durability.level synced cannot be written: start it again; 74 a file, or the trained weights were
+not saved; 75 try again (address in use); 78 wrong settings; 80 the run failed; 130 or 143 stopped by
+a signal; 1 a bug.)text";
 
 constexpr CountType kShards = {0, kServersMax - 1};
 constexpr CountType kGroups = {0, kWorkersMax - 1};
@@ -73,6 +74,9 @@ void AddFlags(CLI::App& app, CommandLine& line) {
                  "for aggregators")
       ->type_name("HOST:PORT")
       ->check(AddressError);
+  app.add_flag("--accept-rollback", line.accept_rollback,
+               "Goes on although the server's directory is an older copy than others know of: what "
+               "came since is lost, or counts twice");
   app.add_option("--set", line.set, "Overrides a setting; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)

@@ -22,6 +22,7 @@ struct CommandLine {
   std::vector<std::string> set;
   std::string log_level;
   std::string log_format;
+  bool accept_rollback = false;
 };
 
 /// Returns the arguments, or the exit status of a process that has nothing more to do: it has

@@ -120,6 +120,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
         const StopSignal& stop) {
   ServerProcess::Options options = {
       .run = run, .shard = ShardId{line.shard}, .listen = listen, .group = line.aggregate};
+  options.accepts_rollback = line.accept_rollback;
   StartLogging({"server", options.number()}, run.log.level, run.log.format);
   PrepareForConnections(run, line.aggregate.has_value());
   options.coordinator = line.coordinator.empty() ? run.cluster.servers[0] : line.coordinator;

@@ -240,7 +240,8 @@ absl::StatusOr<std::optional<SavedCoordinator>> ServerProcess::FindSavedRun() co
   if (!saved.ok() || !saved->has_value()) return saved;
   const absl::StatusOr<Coordinator::SavedRun> peeked = Coordinator::PeekAt((*saved)->state);
   if (!peeked.ok()) return peeked.status();
-  if (peeked->is_over) {
+  const bool stays_finished = run.durability.once && peeked->phase == Phase::kFinished;
+  if (peeked->is_over && !stays_finished) {
     LogWarning(
         "the run that this directory holds is over; beginning a new one",
         {{"directory", run.durability.directory}, {"over", fmt::format("{:016x}", peeked->run)}});
@@ -253,10 +254,10 @@ absl::StatusOr<std::optional<SavedCoordinator>> ServerProcess::FindSavedRun() co
     return restored.ok() ? saved : restored;
   }
   return absl::InvalidArgumentError(
-      fmt::format("{} holds run {:016x}, which is not over and has other settings: {}; go on with "
-                  "its settings, "
-                  "or choose another durability.directory for a new run",
-                  run.durability.directory, peeked->run, difference));
+      fmt::format("{} holds run {:016x}, which {} and has other settings: {}; go on with its "
+                  "settings, or choose another durability.directory for a new run",
+                  run.durability.directory, peeked->run,
+                  stays_finished ? "stays finished (durability.once)" : "is not over", difference));
 }
 
 absl::Status ServerProcess::MakeCoordinator() {
@@ -277,9 +278,13 @@ absl::Status ServerProcess::MakeCoordinator() {
     const ConfigResult settings = ParseRunConfig((*saved)->settings_now, "the saved settings");
     const RunSpec* const now = std::get_if<RunSpec>(&settings);
     if (now == nullptr) return absl::DataLossError("the saved settings cannot be read");
-    coordinator.run = Coordinator::PeekAt((*saved)->state)->run;
     coordinator.kept = {(*saved)->state, *now};
-    LogWarning("going on with a run that an earlier process began",
+    const Coordinator::SavedRun peeked = *Coordinator::PeekAt((*saved)->state);
+    coordinator.run = peeked.run;
+    LogWarning(peeked.is_over
+                   ? "the run has finished and stays so (durability.once); for a new one choose "
+                     "another durability.directory"
+                   : "going on with a run that an earlier process began",
                {{"run", fmt::format("{:016x}", coordinator.run)}});
   }
   if (options_.run.durability.saves()) {
@@ -295,6 +300,7 @@ absl::Status ServerProcess::MakeCoordinator() {
   };
   coordinator.read_change = ReadRunChange;
   coordinator.now = SteadyNow;
+  coordinator.accepts_rollback = options_.accepts_rollback;
   coordinator.connections = connections_.get();
   coordinator_ = std::make_unique<CoordinatorService>(std::move(coordinator));
   return absl::OkStatus();
@@ -307,6 +313,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   options.address = address();
   options.settings = ToYaml(options_.run);
   options.instance = RandomNumber();
+  options.accepts_rollback = options_.accepts_rollback;
   options.unreachable_max = options_.run.cluster.start_timeout;
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
       CoordinatorAddress(), MakeChannelCredentials(ClientFiles(options_.credentials)),
@@ -323,6 +330,11 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   absl::Time next_look_at_credentials = SteadyNow() + kCredentialsInterval;
   next_warning_ = absl::Now() + kWarningInterval;
   while (!sync_->result().has_value()) {
+    // Those that watch its health learn of a failed run, although the server may stay.
+    if (sync_->run_has_failed()) server_->GetHealthCheckService()->SetServingStatus(false);
+    if (coordinator_ != nullptr) {
+      if (absl::Status own = coordinator_->Rollback(); !own.ok()) return own;
+    }
     if (stop.WaitFor(kPollInterval)) return absl::CancelledError("stopped by a signal");
     if (operation_->is_asked_to_drain()) {
       LogInfo("drains, as an operator has asked for it");
@@ -340,6 +352,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   }
   absl::Status result = *sync_->result();
   const bool is_over = result.ok() || result.code() == absl::StatusCode::kAborted;
+  if (coordinator_ != nullptr) result.Update(coordinator_->WeightsSaved());
   while (coordinator_ != nullptr && is_over && !coordinator_->ServersMayStop()) {
     if (stop.WaitFor(kPollInterval) || operation_->is_asked_to_drain()) break;
   }

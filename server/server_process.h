@@ -54,6 +54,9 @@ class ServerProcess {
     /// The address of the server of shard 0; not used in that server itself.
     std::string coordinator;
 
+    /// Whether the server goes on although its directory holds an older state than others know of.
+    bool accepts_rollback = false;
+
     /// The credential files, in which CheckCredentials has found nothing wrong.
     CredentialFiles credentials = {};
 

@@ -44,7 +44,8 @@ All other settings are the run's; the worker gets them from the coordinator.
 
 Exit codes: 0 the run is over; 1 failed; 2 wrong flags; 69 a server cannot be reached; 74 the data
 cannot be read; 75 fenced or refused, try again; 78 wrong settings, an unknown PS_ variable, or the
-id of --worker is another process's now; 130, 143 stopped by a signal.)";
+id of --worker is another process's now; 80 the run failed; 81 training diverged; 130, 143 stopped by
+a signal.)";
 
 // The worker ids that the coordinator accepts.
 constexpr CountType kWorkerIds = {0, kWorkersMax - 1};
@@ -101,6 +102,10 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
   app.add_option("--save-dir", options.save_dir, "Where this worker saves weights it measures")
       ->type_name("DIR")
       ->envname("PS_MODEL_SAVE_DIR");
+  app.add_option("--fallback-save-dir", options.fallback_save_dir,
+                 "Where it saves them if --save-dir, or model.save_dir, is empty or fails")
+      ->type_name("DIR");
+  app.add_flag("--overwrite", options.overwrites, "Replaces a model of another run there");
   app.add_option("--state-dir", options.state_dir,
                  "Where this worker saves what it carries from push to push")
       ->type_name("DIR")

@@ -58,9 +58,14 @@ void AddModelFiles(Table& table) {
       worker, Scalar(
                   "model.save_dir",
                   "The directory where the worker that measures the weights saves them as "
-                  "model.safetensors, replacing an older one; empty for none. psctl run has its "
-                  "run directory for it.",
+                  "model.safetensors; empty for none. psctl run has its run directory for it.",
                   TextType{}, [](auto& s) -> auto& { return s.model_files.save_dir; })));
+  table.push_back(
+      Local(worker, Scalar(
+                        "model.overwrite",
+                        "Whether a model of another run in model.save_dir may be replaced. If not, "
+                        "a worker that would have to cannot save.",
+                        FlagType{}, [](auto& s) -> auto& { return s.model_files.overwrite; })));
   table.push_back(Scalar(
       "model.save_every_epochs",
       "Measures and saves weights every so many epochs, too, each as "
@@ -414,6 +419,13 @@ void AddDurability(Table& table) {
                            "durability.interval", "The time from one checkpoint to the next.",
                            DurationType{absl::Milliseconds(100), absl::Hours(24)},
                            [](auto& s) -> auto& { return s.durability.interval; })));
+  table.push_back(
+      Only(level, saving, "",
+           Scalar(
+               "durability.once",
+               "Whether a run that has finished stays so when its servers are started again, for "
+               "example after a reboot. If not, they begin a new run.",
+               FlagType{}, [](auto& s) -> auto& { return s.durability.once; })));
   table.push_back(Only(
       level, saving, "",
       Scalar(

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "absl/strings/cord.h"
+
 namespace slipstream {
 namespace {
 
@@ -19,9 +21,25 @@ bool IsKeyAndValue(const std::string& override) {
   return equals != std::string::npos && equals > 0;
 }
 
+// The payloads by which a status says how a run ended.
+constexpr char kFailed[] = "slipstream/run_failed";
+constexpr char kDiverged[] = "slipstream/diverged";
+
+absl::Status EndOfRun(const char* payload, absl::string_view why) {
+  absl::Status status = absl::AbortedError(why);
+  status.SetPayload(payload, absl::Cord());
+  return status;
+}
+
 }  // namespace
 
+absl::Status RunFailedError(absl::string_view why) { return EndOfRun(kFailed, why); }
+
+absl::Status DivergedError(absl::string_view why) { return EndOfRun(kDiverged, why); }
+
 ExitCode ExitCodeFor(const absl::Status& status) {
+  if (status.GetPayload(kFailed).has_value()) return ExitCode::kRunFailed;
+  if (status.GetPayload(kDiverged).has_value()) return ExitCode::kDiverged;
   switch (status.code()) {
     case absl::StatusCode::kOk:
       return ExitCode::kOk;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 
 namespace slipstream {
 
@@ -20,7 +21,17 @@ enum class ExitCode : int {
   kIo = 74,
   kTemporary = 75,
   kConfiguration = 78,
+  /// From here on: how a run ended. Starting the program again does not help.
+  kRunFailed = 80,
+  kDiverged = 81,
 };
+
+/// Returns ABORTED, for a run that has failed; ExitCodeFor tells it from other statuses of that
+/// code.
+absl::Status RunFailedError(absl::string_view why);
+
+/// Does the same for a run whose weights or gradients are not finite any more.
+absl::Status DivergedError(absl::string_view why);
 
 /// Returns the exit code of a program that ends because of `status`:
 ///
@@ -32,6 +43,8 @@ enum class ExitCode : int {
 ///   | RESOURCE_EXHAUSTED, ABORTED, FAILED_PRECONDITION | 75 kTemporary     | try again          |
 ///   | INVALID_ARGUMENT                                 | 78 kConfiguration | settings are wrong |
 ///   | UNAUTHENTICATED, PERMISSION_DENIED               | 78 kConfiguration | so are credentials |
+///   | RunFailedError                                   | 80 kRunFailed     | the run failed     |
+///   | DivergedError                                    | 81 kDiverged      | training diverged  |
 ///   | any other                                        | 1 kInternal       | a bug              |
 ExitCode ExitCodeFor(const absl::Status& status);
 

@@ -27,8 +27,8 @@ inline constexpr std::array<int, 3> kStopSignals = {SIGINT, SIGTERM, SIGHUP};
 /// nohup wants it. SIGUSR1 and SIGUSR2, which batch systems send, are ignored from then on, also
 /// after destruction.
 ///
-/// Construct it first in main, before other threads, since threads inherit what is blocked, and
-/// only one at a time.
+/// Construct it before other threads, those of gRPC too, since a signal that one of them does not
+/// block ends the process. Only one at a time.
 ///
 /// Thread-safe: any thread may ask and wait.
 class StopSignal {

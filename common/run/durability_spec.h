@@ -24,6 +24,10 @@ struct DurabilitySpec {
   /// How many of its newest checkpoints a shard keeps. At least 2, as the newest may be damaged.
   uint32_t keep = 3;
 
+  /// Whether a run that has finished stays finished when its servers are started again. If not,
+  /// they begin a new run.
+  bool once = false;
+
   bool saves() const { return level != Level::kMemory; }
   bool keeps_log() const { return level == Level::kSynced; }
 

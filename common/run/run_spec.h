@@ -44,6 +44,9 @@ struct ModelFilesSpec {
   /// The directory for the trained weights; empty if they are not saved. Worker-local.
   std::string save_dir;
 
+  /// Whether a model of another run may be replaced. Worker-local.
+  bool overwrite = false;
+
   /// Weights are also saved after every so many epochs; 0 saves only the final ones. In [0,
   /// 100,000].
   uint32_t save_every_epochs = 0;

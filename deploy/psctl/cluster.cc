@@ -82,9 +82,7 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
   if (options_.worker_log_format == LogSpec::Format::kJson) {
     command.insert(command.end(), {"--log-format", "json"});
   }
-  if (!options_.save_dir.empty()) {
-    command.insert(command.end(), {"--save-dir", options_.save_dir});
-  }
+  command.insert(command.end(), {"--fallback-save-dir", directory_.path()});
   const std::vector<std::string> flags = SecurityFlags(options_.security);
   command.insert(command.end(), flags.begin(), flags.end());
   return StartProcess({Role::kWorker, worker}, std::move(command));

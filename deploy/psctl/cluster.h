@@ -56,9 +56,6 @@ class Cluster {
     /// How workers show who they are.
     SecuritySpec security;
 
-    /// The directory for weights that workers save; if empty, the one that the run's settings name.
-    std::string save_dir;
-
     /// Whether servers and aggregators that end during the run are started again.
     bool starts_again = false;
 

@@ -15,8 +15,9 @@ inline constexpr char kFooter[] =
     "  psctl status --coordinator localhost:7070\n"
     "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 71 a server's log not\n"
-    "written, 74 input or output, 75 temporary failure, 78 configuration, 130, 143 and 129 after\n"
-    "SIGINT, SIGTERM and SIGHUP (psctl run saves the weights before).";
+    "written, 74 input or output, 75 temporary failure, 78 configuration, 80 the run failed,\n"
+    "81 training diverged, 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP (psctl run saves the\n"
+    "weights before).";
 
 inline constexpr char kRunExamples[] =
     "Examples:\n"

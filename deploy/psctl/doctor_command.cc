@@ -74,7 +74,8 @@ class Doctor {
                                                   {"call", &Doctor::Ask},
                                                   {"version", &Doctor::CompareVersions},
                                                   {"clock", &Doctor::CompareClocks},
-                                                  {"shards", &Doctor::ConnectToShards}};
+                                                  {"shards", &Doctor::ConnectToShards},
+                                                  {"run", &Doctor::LookAtRun}};
     for (const auto& [name, step] : steps) {
       if (!files_.is_encrypted() && IsAboutTls(step)) continue;
       const Finding finding = (this->*step)();
@@ -285,6 +286,14 @@ class Doctor {
     if (absl::AbsDuration(ahead) <= kClockDifferenceMax) return Found(text);
     return Wrong(absl::StatusCode::kFailedPrecondition, text,
                  "set both by NTP: certificates hold from and until a time of day");
+  }
+
+  Finding LookAtRun() {
+    const absl::Status failure = FailureOf(status_);
+    if (failure.ok()) return Found(std::string(PhaseText(status_.phase())));
+    return {.status = failure,
+            .text = Printable(status_.failure()),
+            .remedy = "a run that has failed does not go on; the servers' logs tell more"};
   }
 
   Finding ConnectToShards() {

@@ -72,14 +72,14 @@ FailureReport DescribeWithoutProcess(const FailureEvidence& evidence) {
                                      DurationText(evidence.start_timeout),
                                      PhaseText(evidence.status.phase()))};
     case Verdict::kWorkerMissing:
-      return {.exit_code = ExitCode::kInternal,
+      return {.exit_code = ExitCode::kRunFailed,
               .message = "the run cannot start without all of its workers"};
     case Verdict::kWorkersGone:
-      return {.exit_code = ExitCode::kInternal,
+      return {.exit_code = ExitCode::kRunFailed,
               .message = fmt::format("all workers ended before the run was over: {}",
                                      PhaseText(evidence.status.phase()))};
     default:
-      return {.exit_code = ExitCode::kInternal, .message = "the run failed"};
+      return {.exit_code = ExitCodeFor(FailureOf(evidence.status)), .message = "the run failed"};
   }
 }
 

@@ -47,6 +47,10 @@ std::string_view Meaning(int exit_code) {
       return "temporary failure";
     case ExitCode::kConfiguration:
       return "configuration";
+    case ExitCode::kRunFailed:
+      return "run failed";
+    case ExitCode::kDiverged:
+      return "training diverged";
   }
   return "";
 }

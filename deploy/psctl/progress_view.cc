@@ -10,6 +10,7 @@
 
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
+#include "common/process/exit_code.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
@@ -120,6 +121,12 @@ std::string VersionText(const v1::EvaluationStatus& evaluation) {
 }
 
 }  // namespace
+
+absl::Status FailureOf(const v1::RunStatus& status) {
+  if (status.phase() != v1::FAILED) return absl::OkStatus();
+  const std::string why = "the run failed: " + status.failure();
+  return status.ended_by() == "diverged" ? DivergedError(why) : RunFailedError(why);
+}
 
 std::string_view PhaseText(v1::Phase phase) {
   switch (phase) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "proto/status.pb.h"
 
@@ -15,6 +16,9 @@ namespace slipstream {
 
 /// Returns "training", "waiting for workers", and so on.
 std::string_view PhaseText(v1::Phase phase);
+
+/// Returns why the run failed, by RunFailedError or DivergedError; OK if it has not.
+absl::Status FailureOf(const v1::RunStatus& status);
 
 /// Returns the share of the training that is done, in [0, 1]: of its mini-batches, or of
 /// training.max_seconds where that is more. 0 while neither is known.

@@ -113,10 +113,12 @@ std::string PulledText(const std::string& path, const std::string& run, const Pu
 /// One run of `psctl pull`.
 class Pull {
  public:
-  Pull(const PullArguments& arguments, std::shared_ptr<grpc::ChannelCredentials> credentials)
+  Pull(const PullArguments& arguments, std::shared_ptr<grpc::ChannelCredentials> credentials,
+       const StopSignal& stop)
       : arguments_(arguments),
         credentials_(std::move(credentials)),
-        deadline_(SteadyNow() + arguments.timeout) {}
+        deadline_(SteadyNow() + arguments.timeout),
+        stop_(stop) {}
 
   int Run() {
     // The status has the run's name, and its failures are explained.
@@ -189,13 +191,14 @@ class Pull {
   const PullArguments& arguments_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const absl::Time deadline_;
-  const StopSignal stop_;
+  const StopSignal& stop_;
   std::string run_;
 };
 
 }  // namespace
 
 int PullCommand(const PullArguments& arguments) {
+  const StopSignal stop;
   if (absl::Status usable = CheckOutputFile(arguments.output, arguments.force); !usable.ok()) {
     return EndWithAdvice(usable);
   }
@@ -204,7 +207,7 @@ int PullCommand(const PullArguments& arguments) {
   // The client's warnings, such as those about a server that does not answer, go to stderr.
   StartLogging({.role = "psctl", .number = std::nullopt}, LogSpec::Level::kWarning,
                LogSpec::Format::kText);
-  return Pull(arguments, *credentials).Run();
+  return Pull(arguments, *credentials, stop).Run();
 }
 
 }  // namespace slipstream

@@ -10,7 +10,7 @@ bool IsOwnError(const ProcessEnd& end) {
   if (end.signal != 0) return false;
   const auto code = static_cast<ExitCode>(end.exit_code);
   return code == ExitCode::kConfiguration || code == ExitCode::kIo || code == ExitCode::kUsage ||
-         code == ExitCode::kLogNotWritten;
+         code == ExitCode::kLogNotWritten || code == ExitCode::kDiverged;
 }
 
 /// Returns the rank of an end as a cause, where 0 is the likeliest; nothing for a harmless end.
@@ -27,7 +27,8 @@ std::optional<int> RankOf(const ProcessEnd& end) {
 
 bool IsCutOff(const ProcessEnd& end) {
   const auto code = static_cast<ExitCode>(end.exit_code);
-  return end.signal == 0 && (code == ExitCode::kUnreachable || code == ExitCode::kTemporary);
+  return end.signal == 0 && (code == ExitCode::kUnreachable || code == ExitCode::kTemporary ||
+                             code == ExitCode::kRunFailed);
 }
 
 bool LostItsPushLog(const ProcessEnd& end) {
@@ -66,7 +67,9 @@ bool MayStartAgain(const ProcessEnd& end) {
   // A server whose log cannot be written ends, and only another process can tell what is on the
   // disk.
   const bool may_go_on = end.exit_code == static_cast<int>(ExitCode::kLogNotWritten);
-  return end.name.role != Role::kWorker && !end.was_told && (!IsOwnError(end) || may_go_on);
+  const bool is_over = end.exit_code == static_cast<int>(ExitCode::kRunFailed);
+  return end.name.role != Role::kWorker && !end.was_told && !is_over &&
+         (!IsOwnError(end) || may_go_on);
 }
 
 ExitCode ExitCodeFollowing(const ProcessEnd& cause) {
@@ -77,6 +80,8 @@ ExitCode ExitCodeFollowing(const ProcessEnd& cause) {
     case ExitCode::kIo:
     case ExitCode::kTemporary:
     case ExitCode::kConfiguration:
+    case ExitCode::kRunFailed:
+    case ExitCode::kDiverged:
       return static_cast<ExitCode>(cause.exit_code);
     default:
       return ExitCode::kInternal;

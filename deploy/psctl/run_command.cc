@@ -172,7 +172,6 @@ class LocalRun {
                   .worker_command = std::move(worker_command),
                   .worker_log_format = spec.log.format,
                   .security = spec.security,
-                  .save_dir = spec.model_files.save_dir.empty() ? directory_.path() : "",
                   .starts_again = arguments.starts_again,
                   .start_timeout = start_timeout_},
                  directory_, stop) {}
@@ -443,11 +442,11 @@ int RunCommand(const RunArguments& arguments) {
                          "");
   }
 
+  std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
+  const StopSignal stop;
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
-  std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
-  const StopSignal stop;
   absl::StatusOr<RunDirectory> directory =
       RunDirectory::Create(arguments.run_dir, spec.name, absl::Now());
   if (!directory.ok()) return EndWithStatus(arguments.format, directory.status(), "");

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "common/json/json_text.h"
 #include "common/json/message_json.h"
 #include "common/process/exit_code.h"
+#include "common/process/stop_signal.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/status_screen.h"
@@ -23,12 +25,14 @@ constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 }  // namespace
 
 int StatusCommand(const StatusArguments& arguments) {
+  std::optional<StopSignal> stop;  // A single status ends by a signal as any program does.
+  if (arguments.watch) stop.emplace();
   const auto credentials = PsctlCredentials(arguments.security);
   if (!credentials.ok()) {
     const std::string message(credentials.status().message());
     return static_cast<int>(Complain(ExitCodeFor(credentials.status()), message));
   }
-  if (arguments.watch) return WatchStatus(arguments, *credentials);
+  if (arguments.watch) return WatchStatus(arguments, *credentials, *stop);
   const OperatorClient client(arguments.coordinator, *credentials);
   const absl::StatusOr<v1::RunStatus> status = client.GetStatus(kStatusTimeout, IfRefused::kWait);
   if (!status.ok()) {
@@ -44,7 +48,7 @@ int StatusCommand(const StatusArguments& arguments) {
     StatusScreen screen;
     screen.Show(StatusPage(*status, screen.size()));
   }
-  return static_cast<int>(ExitCode::kOk);
+  return static_cast<int>(ExitCodeFor(FailureOf(*status)));
 }
 
 }  // namespace slipstream

@@ -38,8 +38,9 @@ bool IsAway(const absl::Status& status) {
 class StatusWatch {
  public:
   StatusWatch(const StatusArguments& arguments,
-              const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-      : arguments_(arguments),
+              const std::shared_ptr<grpc::ChannelCredentials>& credentials, const StopSignal& stop)
+      : stop_(stop),
+        arguments_(arguments),
         client_(arguments.coordinator, credentials),
         last_answer_(SteadyNow()) {}
 
@@ -49,7 +50,7 @@ class StatusWatch {
       end = Follow();
     } while (IsAway(end) && WaitToRetry(end));
     if (stop_.stopped()) return stop_.ExitStatus();
-    if (end.ok()) return static_cast<int>(ExitCode::kOk);
+    if (end.ok()) return static_cast<int>(how_it_ended_);
     const absl::Status explained = client_.Explain(end, arguments_.wait);
     const std::string advice = IsAway(end) ? "; psctl doctor finds out why" : "";
     return static_cast<int>(
@@ -71,6 +72,7 @@ class StatusWatch {
       Show(*last);
       patience = arguments_.interval + kLatenessMax;
     }
+    if (last.has_value()) how_it_ended_ = ExitCodeFor(FailureOf(*last));
     if (last.has_value() && !is_json()) {
       screen_.Keep(StatusPage(*last, {.columns = screen_.size().columns}));
     }
@@ -111,10 +113,11 @@ class StatusWatch {
 
   bool is_json() const { return arguments_.format == OutputFormat::kJson; }
 
-  const StopSignal stop_;
+  const StopSignal& stop_;
   const StatusArguments& arguments_;
   const OperatorClient client_;
   StatusScreen screen_;
+  ExitCode how_it_ended_ = ExitCode::kOk;
   bool was_there_ = false;
   bool is_away_ = false;
   absl::Time last_answer_;
@@ -123,8 +126,9 @@ class StatusWatch {
 }  // namespace
 
 int WatchStatus(const StatusArguments& arguments,
-                const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
-  return StatusWatch(arguments, credentials).Watch();
+                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                const StopSignal& stop) {
+  return StatusWatch(arguments, credentials, stop).Watch();
 }
 
 }  // namespace slipstream

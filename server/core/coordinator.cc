@@ -56,11 +56,9 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
 }
 
 absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
-  if (report.orders_seen > orders_.number) {
-    absl::Status other_run = absl::FailedPreconditionError(
-        fmt::format("the server of shard {} follows orders of another run", Value(report.shard)));
-    NoteRefusal(report, other_run);
-    return other_run;
+  if (absl::Status old = CheckRollback(report); !old.ok()) {
+    NoteRefusal(report, old);
+    return old;
   }
   for (const SavedVersion& saved : report.saved) {
     if (saved.stage < stages_.size()) continue;
@@ -260,8 +258,8 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
     result.model_host = membership_.workers().at(worker.worker).host;
   }
   const std::string failure = result.model_failure;
-  absl::Status reported =
-      evaluations_.Report(worker.worker, evaluation, std::move(result), weights_sha256);
+  absl::Status reported = evaluations_.Report(worker.worker, evaluation, std::move(result),
+                                              weights_sha256, membership_.LiveWorkers());
   if (!reported.ok()) return reported;
   ++journal_changes_;
   if (!failure.empty()) {
@@ -284,6 +282,7 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
   AddNote(!failure.empty(), "worker left", std::move(fields));
   OnGone(worker.worker, worker.incarnation);
   if (ends_run && !IsOver()) {
+    end_reason_ = EndReason::kDiverged;
     Fail(fmt::format("worker {}: {}", Value(worker.worker),
                      membership_.workers().at(worker.worker).failure),
          now);

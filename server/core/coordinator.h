@@ -141,9 +141,10 @@ class Coordinator {
   std::string Save() const;
 
   /// Goes on from the state that Save has written for the same run and settings. Leases and
-  /// timeouts begin anew. FAILED_PRECONDITION if the bytes are of another run; DATA_LOSS if they
-  /// are damaged: the object is of no use then. REQUIRES: nothing else was called before.
-  absl::Status Restore(std::string_view bytes, absl::Time now);
+  /// timeouts begin anew. `accepts_rollback`: also if it is older than what servers know.
+  /// FAILED_PRECONDITION if the bytes are of another run; DATA_LOSS if they are damaged: the object
+  /// is of no use then. REQUIRES: nothing else was called before.
+  absl::Status Restore(std::string_view bytes, absl::Time now, bool accepts_rollback = false);
 
   /// Returns which run the bytes are of; DATA_LOSS if they cannot be read. Restore checks the rest.
   static absl::StatusOr<SavedRun> PeekAt(std::string_view bytes);
@@ -178,6 +179,10 @@ class Coordinator {
   absl::StatusOr<Preparation> OnPrepareModel(const Identity& worker,
                                              const std::optional<TensorLayout>& layout,
                                              const Initialization::Data& data, absl::Time now);
+
+  /// Notes whether the worker can save weights. If none can, though some were told where, a run
+  /// that has just begun fails.
+  absl::Status OnSaving(const Identity& worker, Saving saving, absl::Time now);
   absl::Status OnFinishInitialization(const Identity& worker, uint64_t grant, absl::Time now);
   absl::Status OnHeartbeat(const Identity& worker, std::span<const Progress> progress,
                            absl::Time now);
@@ -265,6 +270,8 @@ class Coordinator {
   /// Returns true once no more work is handed out. Workers leave the rest of their units undone.
   bool WorkEnds() const { return end_reason_.has_value(); }
 
+  /// DATA_LOSS once a server has shown that the restored state is an older copy.
+  const absl::Status& rollback() const { return rollback_; }
   /// Returns the notes made since the last call.
   std::vector<Note> TakeNotes();
 
@@ -314,6 +321,8 @@ class Coordinator {
   // Shards whose servers come back. GoBackTo returns whether the run trains again.
   void TakeLife(const ServerReport& report, absl::Time now);
   void AwaitLog(const ServerReport& report, absl::Time now);
+
+  absl::Status CheckRollback(const ServerReport& report);
   void ReturnOne(const ServerReport& report, absl::Time now);
   void ReturnAll(absl::Time now);
   void Return(const ServerReport& report, Life life, const SavedVersion& from);
@@ -365,7 +374,7 @@ class Coordinator {
 
   void Advance(absl::Time now);
   void AssignEvaluation(WorkerId worker, absl::Time now);
-  std::optional<WorkerId> FindEvaluator() const;
+  void FailIfNobodySaves(absl::Time now);
   void GiveUpLateEvaluator(absl::Time now);
   void NoteSkipped(uint32_t epoch);
   void MoveTo(Phase phase, absl::Time now);
@@ -471,6 +480,8 @@ class Coordinator {
 
   // Set when work ends, early or not. The orders announce only an early end.
   std::optional<EndReason> end_reason_;
+  bool accepts_rollback_ = false;
+  absl::Status rollback_;
   bool ends_early_ = false;
 
   ServerOrders orders_;

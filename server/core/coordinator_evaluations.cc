@@ -83,6 +83,59 @@ void Evaluations::OnMoreUpdates() {
   if (open_.has_value() && open_->is_final) open_.reset();
 }
 
+void Evaluations::OnSaving(WorkerId worker, Saving saving) {
+  was_asked_to_save_ = was_asked_to_save_ || saving.state == Saving::State::kCan ||
+                       saving.state == Saving::State::kCannot;
+  saving_[worker] = std::move(saving);
+}
+
+Saving::State Evaluations::SavingOf(WorkerId worker) const {
+  const auto found = saving_.find(worker);
+  return found == saving_.end() ? Saving::State::kUnknown : found->second.state;
+}
+
+std::optional<WorkerId> Evaluations::Choose(const std::vector<WorkerId>& live) const {
+  const auto rank = [this](WorkerId worker) {
+    if (!final_due_ && !save_due_) return 0;
+    switch (SavingOf(worker)) {
+      case Saving::State::kNotAsked:
+        break;
+      case Saving::State::kCannot:
+        return 1;  // It may have room again.
+      case Saving::State::kUnknown:
+        return 2;
+      case Saving::State::kCan:
+        return 3;
+    }
+    return 0;
+  };
+  std::optional<WorkerId> best;
+  for (const WorkerId worker : live) {
+    if (IsGivenUp(worker)) continue;
+    if (!best.has_value() || rank(worker) > rank(*best)) best = worker;
+  }
+  return best;
+}
+
+std::string Evaluations::WhyNobodySaves(const std::vector<WorkerId>& live) const {
+  std::string why;
+  for (const WorkerId worker : live) {
+    const Saving::State state = SavingOf(worker);
+    if (state == Saving::State::kCan || state == Saving::State::kUnknown) return "";
+    if (state == Saving::State::kNotAsked || !why.empty()) continue;
+    why = fmt::format("worker {}: {}", Value(worker), saving_.at(worker).failure);
+  }
+  return why;
+}
+
+std::string Evaluations::WhyNotSaved() const {
+  PS_CHECK(final_done_);
+  const Evaluation& last = results_.back();
+  if (!last.model_file.empty()) return "";
+  if (!last.model_failure.empty() || !was_asked_to_save_) return last.model_failure;
+  return "the workers that were told where to save them have left";
+}
+
 bool Evaluations::Assign(WorkerId worker) {
   if (!due()) return false;
   open_ = Order{++last_order_, worker, epochs_completed_, final_due_, final_due_ || save_due_};
@@ -95,12 +148,17 @@ bool Evaluations::Assign(WorkerId worker) {
 void Evaluations::GiveUpHolder() {
   PS_CHECK(open_.has_value());
   const WorkerId holder = open_->worker;
-  Forget(holder);
+  TakeBack(holder);
   given_up_.insert(holder);
 }
 
 void Evaluations::Forget(WorkerId worker) {
   given_up_.erase(worker);
+  saving_.erase(worker);
+  TakeBack(worker);
+}
+
+void Evaluations::TakeBack(WorkerId worker) {
   if (!open_.has_value() || open_->worker != worker) return;
   if (open_->is_final) {
     final_due_ = true;
@@ -112,7 +170,8 @@ void Evaluations::Forget(WorkerId worker) {
 }
 
 absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation result,
-                                 const std::string& weights_sha256) {
+                                 const std::string& weights_sha256,
+                                 const std::vector<WorkerId>& live) {
   if (number != 0 && last_reported_.number == number && last_reported_.worker == worker) {
     return absl::OkStatus();
   }
@@ -133,6 +192,17 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
         "the final evaluation needs the weights' SHA-256 in lower-case hex");
   }
 
+  last_reported_ = *open_;
+  if (!result.model_failure.empty()) {
+    OnSaving(worker, {Saving::State::kCannot, result.model_failure});
+    const bool another_can = std::ranges::any_of(
+        live, [&](WorkerId other) { return SavingOf(other) == Saving::State::kCan; });
+    if (open_->is_final && another_can) {
+      final_due_ = true;
+      open_.reset();
+      return absl::OkStatus();
+    }
+  }
   result.number = open_->number;
   result.epoch = open_->epoch;
   result.is_final = open_->is_final;
@@ -142,7 +212,6 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
   }
   results_.push_back(std::move(result));
   if (results_.size() > kResultsMax) results_.pop_front();
-  last_reported_ = *open_;
   open_.reset();
   return absl::OkStatus();
 }

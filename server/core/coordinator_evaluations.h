@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +53,20 @@ struct Evaluation {
   }
 };
 
+/// Whether a worker can save the weights that it measures, as far as it has told.
+struct Saving {
+  enum class State : uint8_t { kUnknown, kNotAsked, kCan, kCannot };
+  State state = State::kUnknown;
+
+  /// Why it cannot.
+  std::string failure;
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.state, self.failure);
+  }
+};
+
 /// Decides when the weights are measured and by which worker, and keeps the results.
 ///
 /// One evaluation runs at a time. An evaluation that falls due meanwhile waits; if several do, only
@@ -62,7 +78,8 @@ struct Evaluation {
 ///
 /// The worker that measures the weights also saves them, so that the figures describe the file: a
 /// save that falls due makes an evaluation fall due. A save that has to wait is not dropped with
-/// its evaluation; the next order carries it.
+/// its evaluation; the next order carries it. Workers that can save are chosen first, and final
+/// weights that one could not save are measured again by another that can.
 ///
 /// Invariants: at most one order is open; its number is the highest given; epochs of orders never
 /// fall.
@@ -109,6 +126,21 @@ class Evaluations {
   /// final evaluation is taken back if it is due or open. REQUIRES: it is not done.
   void OnMoreUpdates();
 
+  /// Notes whether a worker can save weights, until it is forgotten.
+  void OnSaving(WorkerId worker, Saving saving);
+
+  /// Returns which of these workers should measure what is due: the first of those that are most
+  /// likely to save it, if it is to be saved. Nothing if all were given up.
+  std::optional<WorkerId> Choose(const std::vector<WorkerId>& live) const;
+
+  /// Returns why none of these workers can save the weights, though some were told where; empty if
+  /// one can or may be able to, or if none was told.
+  std::string WhyNobodySaves(const std::vector<WorkerId>& live) const;
+
+  /// Returns why the final weights were not saved, though a worker was told where; empty otherwise.
+  /// REQUIRES: final_done().
+  std::string WhyNotSaved() const;
+
   /// Gives the due evaluation to this worker. Returns false if an order is open or nothing is due.
   bool Assign(WorkerId worker);
 
@@ -125,8 +157,9 @@ class Evaluations {
 
   /// Takes the result of the open order. Repeating the last report has no effect. A report with
   /// another number or worker is refused, and so is a final result without the hash of its weights.
+  /// A final result without a saved model is dropped if another worker of `live` can save it.
   absl::Status Report(WorkerId worker, uint64_t number, Evaluation result,
-                      const std::string& weights_sha256);
+                      const std::string& weights_sha256, const std::vector<WorkerId>& live = {});
 
   bool due() const { return !open_.has_value() && (due_epoch_ > 0 || final_due_); }
   const std::optional<Order>& open() const { return open_; }
@@ -141,10 +174,15 @@ class Evaluations {
     archive(self.due_epoch_, self.final_due_, self.save_due_, self.counted_save_,
             self.counted_epoch_, self.epochs_completed_, self.open_, self.last_order_,
             self.last_reported_, self.given_up_, self.results_, self.final_done_,
-            self.weights_sha256_);
+            self.weights_sha256_, self.saving_, self.was_asked_to_save_);
   }
 
  private:
+  Saving::State SavingOf(WorkerId worker) const;
+
+  /// Makes an order that the worker holds due again.
+  void TakeBack(WorkerId worker);
+
   /// Returns the last multiple of `every` among the completed epochs that has an order of its own;
   /// 0 if there is none.
   uint32_t LastDue(uint32_t every, uint32_t completed) const;
@@ -172,6 +210,10 @@ class Evaluations {
   std::deque<Evaluation> results_;
   bool final_done_ = false;
   std::string weights_sha256_;
+
+  // Of live workers that have told, and whether one was ever told where to save.
+  std::map<WorkerId, Saving> saving_;
+  bool was_asked_to_save_ = false;
 };
 
 }  // namespace slipstream

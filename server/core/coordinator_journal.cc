@@ -50,7 +50,8 @@ absl::StatusOr<Coordinator::SavedRun> Coordinator::PeekAt(std::string_view bytes
   return saved;
 }
 
-absl::Status Coordinator::Restore(std::string_view bytes, absl::Time now) {
+absl::Status Coordinator::Restore(std::string_view bytes, absl::Time now, bool accepts_rollback) {
+  accepts_rollback_ = accepts_rollback;
   const absl::StatusOr<SavedRun> saved = PeekAt(bytes);
   if (!saved.ok()) return saved.status();
   if (saved->run != run_) {
@@ -81,6 +82,7 @@ absl::Status Coordinator::Restore(std::string_view bytes, absl::Time now) {
   if (has_saves) reader(*saves_);
   if (!reader.is_complete()) return damaged;
 
+  orders_.may_exit = orders_.may_exit && !IsOver();  // Servers have to hear it from this process.
   start_ = phase_since_ = last_observed_ = evaluation_heard_ = now;
   if (trained.has_value()) training_began_ = now - absl::Nanoseconds(*trained);
   if (phase_ >= Phase::kEvaluating) trained_until_ = now;

@@ -24,6 +24,42 @@ void Coordinator::TakeLife(const ServerReport& report, absl::Time now) {
   }
 }
 
+absl::Status Coordinator::CheckRollback(const ServerReport& report) {
+  if (report.orders_seen > orders_.number) {
+    if (report.run != run_) {
+      return absl::FailedPreconditionError(
+          fmt::format("the server of shard {} follows orders of another run", Value(report.shard)));
+    }
+    if (!accepts_rollback_) {
+      rollback_ = absl::DataLossError(fmt::format(
+          "coordinator.state is an older copy: it ends with orders {}, and the server of shard {} "
+          "has those of number {}. Put the newest one in its place; or with --accept-rollback go "
+          "on from this one: work that was done since is done again, and counts twice",
+          orders_.number, Value(report.shard), report.orders_seen));
+      return absl::UnavailableError("the coordinator ends: its state is an older copy");
+    }
+    orders_.number = report.orders_seen;
+    AddNote(true, "goes on from an older state of the coordinator, as it was told to",
+            {{"orders", orders_.number}});
+  }
+  // With a log, a server tells nothing that a crash of it can undo.
+  const std::optional<Version> known = servers_.NewerThan(report);
+  if (!keeps_log_ || !known.has_value()) return absl::OkStatus();
+  if (report.accepts_rollback) {
+    servers_.ForgetNewest(report.shard);
+    AddNote(true, "a shard goes on from an older state, as its server was told to",
+            {{"shard", Value(report.shard)},
+             {"version", Value(report.version)},
+             {"known", Value(*known)}});
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(fmt::format(
+      "the directory of shard {} is an older copy: it ends with version {}, and {} was on the disk "
+      "and known. Put the newest one in its place; or with --accept-rollback go on from this one: "
+      "what was pushed since is lost",
+      Value(report.shard), Value(report.version), Value(*known)));
+}
+
 void Coordinator::AwaitLog(const ServerReport& report, absl::Time now) {
   if (report.initialized) return;
   // Another process may not know of the order, or may have ended while it wrote the checkpoint.

@@ -15,9 +15,13 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
   if (evaluations_.final_done()) {
     const double loss = evaluations_.results().back().test_loss;
     if (!std::isfinite(loss)) {
+      end_reason_ = EndReason::kDiverged;
       return Fail(fmt::format("training diverged: the final weights give loss {}",
                               std::isnan(loss) ? "nan" : fmt::format("{}", loss)),
                   now);
+    }
+    if (const std::string why = evaluations_.WhyNotSaved(); !why.empty()) {
+      AddNote(true, "the trained weights were not saved", {{"reason", why}});
     }
     MoveTo(Phase::kFinished, now);
     return true;
@@ -28,7 +32,7 @@ bool Coordinator::AdvanceEvaluation(absl::Time now) {
   if (membership_.live() == 0) return false;
   GiveUpLateEvaluator(now);
   if (!evaluations_.due()) return false;
-  const std::optional<WorkerId> evaluator = FindEvaluator();
+  const std::optional<WorkerId> evaluator = evaluations_.Choose(membership_.LiveWorkers());
   if (!evaluator.has_value()) {
     return Fail(fmt::format("no worker measured the final weights within {}, though {} live",
                             DurationText(start_timeout_), membership_.live()),
@@ -62,11 +66,26 @@ void Coordinator::OnMeasured(const Identity& worker, uint64_t evaluation, uint64
   evaluation_heard_ = now;
 }
 
-std::optional<WorkerId> Coordinator::FindEvaluator() const {
-  for (const auto& [id, worker] : membership_.workers()) {
-    if (membership_.IsLive(id) && !evaluations_.IsGivenUp(id)) return id;
+absl::Status Coordinator::OnSaving(const Identity& worker, Saving saving, absl::Time now) {
+  if (absl::Status live = membership_.Check(worker); !live.ok()) return live;
+  if (saving.state == Saving::State::kCannot) {
+    AddNote(true, "a worker cannot save weights",
+            {{"worker", Value(worker.worker)}, {"reason", saving.failure}});
   }
-  return std::nullopt;
+  evaluations_.OnSaving(worker.worker, std::move(saving));
+  ++journal_changes_;
+  FailIfNobodySaves(now);
+  return absl::OkStatus();
+}
+
+void Coordinator::FailIfNobodySaves(absl::Time now) {
+  // Later, the weights are worth more than the place, which an operator may yet mend.
+  const bool has_just_begun =
+      phase_ == Phase::kInitializing || (phase_ == Phase::kTraining && epochs_done() == 0);
+  if (!is_measured_ || !has_just_begun) return;
+  const std::string why = evaluations_.WhyNobodySaves(membership_.LiveWorkers());
+  if (why.empty()) return;
+  Fail("no worker can save the trained weights: " + why, now);
 }
 
 void Coordinator::AssignEvaluation(WorkerId worker, absl::Time now) {

@@ -175,6 +175,14 @@ std::vector<WorkerId> Membership::EmptyPlaces() const {
   return empty;
 }
 
+std::vector<WorkerId> Membership::LiveWorkers() const {
+  std::vector<WorkerId> live;
+  for (const auto& [id, worker] : workers_) {
+    if (worker.state == State::kLive) live.push_back(id);
+  }
+  return live;
+}
+
 WorkerId Membership::LowestLive() const {
   PS_CHECK(live_ > 0);
   auto worker = workers_.begin();

@@ -146,6 +146,9 @@ class Membership {
   /// Returns the ids of the empty places, ascending.
   std::vector<WorkerId> EmptyPlaces() const;
 
+  /// Returns the ids of the live workers, ascending.
+  std::vector<WorkerId> LiveWorkers() const;
+
   /// REQUIRES: live() > 0.
   WorkerId LowestLive() const;
 

@@ -81,6 +81,7 @@ bool Coordinator::AdvanceWorkers(absl::Time now) {
   if (membership_.live() >= workers_to_start_) {
     membership_.FoundView();
     MoveTo(Phase::kInitializing, now);
+    FailIfNobodySaves(now);
     return true;
   }
   if (now - start_ <= start_timeout_) return false;
@@ -140,7 +141,10 @@ bool Coordinator::AdvanceTraining(absl::Time now) {
     return true;
   }
   if (const std::optional<std::string> lack = LacksWorkers(now)) return StopTraining(*lack, now);
-  if (membership_.live() > 0) AssignEvaluation(membership_.LowestLive(), now);
+  if (evaluations_.due()) {
+    const std::optional<WorkerId> evaluator = evaluations_.Choose(membership_.LiveWorkers());
+    if (evaluator.has_value()) AssignEvaluation(*evaluator, now);
+  }
   return false;
 }
 
@@ -284,6 +288,8 @@ std::string Coordinator::LastWords() const {
 
 bool Coordinator::ServersMayExit(absl::Time now) const {
   if (!exits_after_ || !IsOver() || membership_.live() > 0) return false;
+  // Servers that are started again for a run that is over come to learn that it is.
+  if (!servers_.AllHeard() && now - start_ <= start_timeout_) return false;
   // Readers take the last state, unless one is too long at something else.
   const bool readers_have_time = phase_ == Phase::kFinished && now - phase_since_ <= lease_;
   return !readers_have_time || !readers_.any_live();

@@ -63,8 +63,22 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
   ServerReport newest = is_late ? server->report : report;
   // Until a shard goes on in another process, that does not know of any gradient.
   if (arrival != Arrival::kFirst && !newest.initialized) newest.pushed = server->report.pushed;
-  server = Server{std::move(newest), now, std::move(former)};
+  Version told = server.has_value() ? server->newest : Version{};
+  if (newest.initialized) told = std::max(told, newest.version);
+  server = Server{std::move(newest), now, told, std::move(former)};
   return arrival;
+}
+
+std::optional<Version> Servers::NewerThan(const ServerReport& report) const {
+  const uint32_t shard = Value(report.shard);
+  if (shard >= servers_.size() || !servers_[shard].has_value() || !report.initialized) return {};
+  const Server& server = *servers_[shard];
+  // A call that was given up, or a message of a process that is gone, may come late.
+  const bool is_known = report.instance == server.report.instance;
+  const bool is_late = is_known ? report.number < server.report.number
+                                : std::ranges::count(server.former, report.instance) > 0;
+  if (is_late || report.version >= server.newest) return {};
+  return server.newest;
 }
 
 void Servers::Forgive(absl::Duration gap, absl::Time now) {

@@ -27,6 +27,12 @@ struct ServerReport {
   uint64_t number = 0;
   std::string address;
 
+  /// The run whose orders it follows; 0 before the first.
+  uint64_t run = 0;
+
+  /// Whether the shard may go on from an older state than was known.
+  bool accepts_rollback = false;
+
   /// The number of the newest orders that it has taken. The fields below hold under these orders.
   uint64_t orders_seen = 0;
   bool initialized = false;
@@ -104,6 +110,9 @@ class Servers {
     ServerReport report;
     absl::Time last_heard;
 
+    /// The newest version that a process of the shard has told of.
+    Version newest{};
+
     /// The instances of the processes whose place this one has taken, the newest kFormerMax.
     std::deque<uint64_t> former = {};
 
@@ -112,7 +121,7 @@ class Servers {
 
     template <typename Archive, typename Self>
     static void Parts(Archive& archive, Self& self) {
-      archive(self.report, self.former);
+      archive(self.report, self.newest, self.former);
     }
   };
 
@@ -140,6 +149,13 @@ class Servers {
 
   /// Returns whether every server has reported since the coordinator began or was restored.
   bool AllHeard() const;
+
+  /// Returns the newest version of the shard that was told of before, if by this report the shard
+  /// goes on from an older one; nothing otherwise.
+  std::optional<Version> NewerThan(const ServerReport& report) const;
+
+  /// Forgets that version, as the shard may go on.
+  void ForgetNewest(ShardId shard) { servers_[Value(shard)]->newest = {}; }
 
   /// Returns the newest checkpoint that every server has by its report; nothing if there is none.
   std::optional<SavedVersion> NewestSavedByAll() const;

@@ -22,6 +22,8 @@ std::string_view Name(EndReason reason) {
       return "worker";
     case EndReason::kTooFewWorkers:
       return "too_few_workers";
+    case EndReason::kDiverged:
+      return "diverged";
   }
   return "unknown";
 }

@@ -25,6 +25,9 @@ enum class EndReason : uint8_t {
 
   /// Fewer workers were left than the run needs. It fails once the servers have saved.
   kTooFewWorkers,
+
+  /// Weights or gradients are not finite any more. The run fails.
+  kDiverged,
 };
 
 /// Returns the name used in run.yaml, status and summary: "epochs", "max_steps", …

@@ -151,7 +151,11 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
   }
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!read.ok()) return read;
-    return coordinator_.OnPrepareModel(worker, layout, DataOf(*request), now).status();
+    absl::Status prepared =
+        coordinator_.OnPrepareModel(worker, layout, DataOf(*request), now).status();
+    const Saving saving = SavingOf(*request);
+    if (!prepared.ok() || saving.state == Saving::State::kUnknown) return prepared;
+    return coordinator_.OnSaving(worker, saving, now);
   };
   const auto question = [this, worker, reply](bool is_last)
                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {

@@ -65,7 +65,8 @@ CoordinatorService::CoordinatorService(Options options)
                 .first_idle_max = options_.spec.cluster.start_timeout}) {
   if (options_.kept.has_value()) {
     MutexLock lock(mutex_);
-    PS_CHECK(coordinator_.Restore(options_.kept->first, options_.now()).ok());
+    const absl::Time now = options_.now();
+    PS_CHECK(coordinator_.Restore(options_.kept->first, now, options_.accepts_rollback).ok());
     settings_ = options_.kept->second;
     to_keep_ = kept_ = coordinator_.journal_changes();
   }
@@ -102,6 +103,20 @@ void CoordinatorService::Stop() {
     FinishNow(each);
   }
   streams_.Stop();
+}
+
+absl::Status CoordinatorService::WeightsSaved() {
+  MutexLock lock(mutex_);
+  if (!coordinator_.evaluations().final_done()) return absl::OkStatus();
+  const std::string why = coordinator_.evaluations().WhyNotSaved();
+  if (why.empty()) return absl::OkStatus();
+  return absl::DataLossError("the run has finished, and its trained weights were not saved: " +
+                             why);
+}
+
+absl::Status CoordinatorService::Rollback() {
+  MutexLock lock(mutex_);
+  return coordinator_.rollback();
 }
 
 bool CoordinatorService::ServersMayStop() {

@@ -89,6 +89,9 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
     /// The state to go on from, and the settings in force then; empty for a new run.
     std::optional<std::pair<std::string, RunSpec>> kept = std::nullopt;
 
+    /// Whether the run goes on although `kept` is older than what its servers know.
+    bool accepts_rollback = false;
+
     /// How often time passes in the coordinator. A call is answered at most this long after its
     /// deadline.
     absl::Duration tick = absl::Milliseconds(20);
@@ -105,6 +108,13 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   /// Returns true once the run is over and every server that is not silent knows that it may exit.
   bool ServersMayStop();
+
+  /// Returns DATA_LOSS if the run has finished, and its trained weights were to be saved and were
+  /// not.
+  absl::Status WeightsSaved();
+
+  /// Returns DATA_LOSS if a server has shown that the state to go on from is an older copy.
+  absl::Status Rollback();
 
   v1::RunStatus Status();
 

@@ -5,6 +5,7 @@
 
 #include "common/run/policy_rows.h"
 #include "common/wire/control_wire.h"
+#include "common/wire/wire_text.h"
 #include "server/service/orders_wire.h"
 
 namespace slipstream {
@@ -16,6 +17,8 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.number = wire.call();
   report.address = wire.address();
   report.orders_seen = wire.orders_seen();
+  report.run = wire.run();
+  report.accepts_rollback = wire.accepts_rollback();
   report.initialized = wire.initialized();
   report.drained = wire.drained();
   report.life = Life{wire.life()};
@@ -39,6 +42,14 @@ Initialization::Data DataOf(const v1::PrepareModelRequest& wire) {
     data.frozen.emplace(frozen.name(), frozen.digest());
   }
   return data;
+}
+
+Saving SavingOf(const v1::PrepareModelRequest& wire) {
+  constexpr size_t kFailureBytesMax = 1000;
+  if (!wire.has_can_save()) return {};
+  if (wire.can_save()) return {Saving::State::kCan, ""};
+  if (wire.saving_failure().empty()) return {Saving::State::kNotAsked, ""};
+  return {Saving::State::kCannot, WireText(wire.saving_failure(), kFailureBytesMax)};
 }
 
 AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire) {

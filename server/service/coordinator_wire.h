@@ -15,6 +15,7 @@ namespace slipstream {
 ReaderReport FromWire(const v1::FollowRequest& wire);
 ServerReport FromWire(const v1::SyncServerRequest& wire);
 Initialization::Data DataOf(const v1::PrepareModelRequest& wire);
+Saving SavingOf(const v1::PrepareModelRequest& wire);
 
 /// REQUIRES: an aggregator has sent the request.
 AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "common/process/exit_code.h"
 #include "common/rpc/status_conversion.h"
 #include "server/service/orders_wire.h"
 
@@ -19,6 +20,7 @@ constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 bool IsFinal(const absl::Status& status) {
   return status.code() == absl::StatusCode::kInvalidArgument ||
          status.code() == absl::StatusCode::kFailedPrecondition ||
+         status.code() == absl::StatusCode::kDataLoss ||
          status.code() == absl::StatusCode::kUnimplemented;
 }
 
@@ -83,7 +85,7 @@ absl::Status ServerSync::Converse() {
     if (!Pause(pause)) return absl::CancelledError("stopped");
     pause = std::min(pause * 2, options_.pause_max);
   }
-  return orders_.phase == Phase::kFailed ? absl::AbortedError("the run failed: " + orders_.failure)
+  return orders_.phase == Phase::kFailed ? RunFailedError("the run failed: " + orders_.failure)
                                          : absl::OkStatus();
 }
 
@@ -117,6 +119,8 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   request.set_instance(options_.instance);
   request.set_call(++calls_);
   request.set_orders_seen(orders_.number);
+  request.set_run(orders_.run);
+  request.set_accepts_rollback(options_.accepts_rollback);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   sink_.Describe(request);
 
@@ -149,6 +153,7 @@ absl::Status ServerSync::TakeReply(const v1::SyncServerReply& reply) {
   absl::StatusOr<ServerOrders> orders = FromWire(reply);
   if (!orders.ok()) return orders.status();
   orders_ = *std::move(orders);
+  run_has_failed_ = orders_.phase == Phase::kFailed;
   sink_.OnOrders(orders_);
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_SERVER_SYNC_H_
 #define SLIPSTREAM_SERVER_SERVICE_SERVER_SYNC_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -57,6 +58,9 @@ class ServerSync {
     absl::Duration wait_eager = absl::Milliseconds(20);
 
     /// Pauses after a failed call grow from the first to the second.
+    /// Whether the shard may go on from an older state than it has told of.
+    bool accepts_rollback = false;
+
     absl::Duration pause_min = absl::Milliseconds(100);
     absl::Duration pause_max = absl::Seconds(2);
 
@@ -75,6 +79,9 @@ class ServerSync {
   /// coordinator knows that this server has heard so; ABORTED, likewise, after a run that failed;
   /// otherwise why the server cannot take part (any longer).
   std::optional<absl::Status> result();
+
+  /// Returns true once the server has heard that the run has failed.
+  bool run_has_failed() const { return run_has_failed_; }
 
   /// Ends the conversation, also in the middle of a call.
   void Stop();
@@ -101,6 +108,8 @@ class ServerSync {
   bool is_lost_ = false;
   std::string lost_because_;
   std::chrono::steady_clock::time_point last_answer_;
+
+  std::atomic<bool> run_has_failed_ = false;
 
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;

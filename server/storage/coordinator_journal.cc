@@ -20,7 +20,7 @@ namespace {
 
 // The first line says what the file is, to people too. The rest is the checksum and the state.
 std::string FirstLine() {
-  return fmt::format("slipstream coordinator state, format 2, written by version {}\n", kVersion);
+  return fmt::format("slipstream coordinator state, format 3, written by version {}\n", kVersion);
 }
 
 std::string PathIn(const std::string& directory) { return directory + "/coordinator.state"; }

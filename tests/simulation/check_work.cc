@@ -155,6 +155,7 @@ class Stop {
       case EndReason::kInterrupted:
       case EndReason::kWorker:
       case EndReason::kTooFewWorkers:
+      case EndReason::kDiverged:
         return false;  // Nobody in a simulation asks for the end, or needs more than one worker.
     }
     return false;

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/steady_deadline.h"
@@ -35,6 +36,7 @@ absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
   if (absl::IsUnimplemented(status)) {
     return NoCoordinatorAt(address_);
   }
+  if (absl::IsAborted(status)) return RunFailedError(status.message());
   if (!status.ok()) return status;
   return reply;
 }

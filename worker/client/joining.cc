@@ -103,6 +103,10 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
     frozen.set_name(name);
     frozen.set_digest(digest);
   }
+  if (proposal.can_save.has_value()) request.set_can_save(*proposal.can_save);
+  if (!proposal.saving_failure.empty()) {
+    request.set_saving_failure(WireText(proposal.saving_failure, kReasonBytesMax));
+  }
   request.set_wait_ms(kWaitMilliseconds);
   std::string waiting_for;
   while (!cancelled()) {
@@ -110,6 +114,8 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
     if (!reply.ok()) return reply.status();
     request.clear_layout();  // Known from now on.
     request.clear_frozen();
+    request.clear_can_save();
+    request.clear_saving_failure();
     if (reply->state() == v1::PrepareModelReply::WAIT) {
       if (reply->message() != waiting_for) LogInfo("waiting", {{"for", reply->message()}});
       waiting_for = reply->message();
@@ -123,6 +129,31 @@ absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
     return PreparedModel{*std::move(map), is_granted ? reply->grant() : 0};
   }
   return absl::CancelledError("stopped");
+}
+
+absl::Status PrepareModel(const CoordinatorClient& coordinator, const Identity& identity,
+                          const ModelProposal& proposal, const ModelSteps& steps) {
+  for (uint64_t withdrawn = 0;;) {
+    absl::StatusOr<PreparedModel> model =
+        AwaitModel(coordinator, identity, proposal, steps.cancelled);
+    if (!model.ok()) return model.status();
+    if (absl::Status taken = steps.take_map(std::move(model->map)); !taken.ok()) return taken;
+    if (model->grant == 0) return absl::OkStatus();
+    absl::Status status = steps.send(model->grant);
+    if (status.ok()) {
+      v1::FinishInitializationRequest request;
+      *request.mutable_identity() = ToWire(identity);
+      request.set_grant(model->grant);
+      status = coordinator.FinishInitialization(request);
+    }
+    // The coordinator knows best: it refuses a worker that is fenced, and gives others a new grant.
+    const bool may_ask_again = absl::IsFailedPrecondition(status) && model->grant != withdrawn;
+    if (!status.ok() && !may_ask_again) return status;
+    if (may_ask_again) {
+      LogInfo("asks for the initialisation again", {{"reason", status.message()}});
+      withdrawn = model->grant;
+    }
+  }
 }
 
 absl::Status LeaveContact(const CoordinatorClient& coordinator, const Identity& identity,

@@ -74,6 +74,11 @@ struct ModelProposal {
 
   /// Parts of the model that nobody trains: their names, and digests of their values.
   std::vector<std::pair<std::string, uint64_t>> frozen = {};
+
+  /// Whether this worker can save weights that it measures, and if it cannot, why; empty if it was
+  /// told no place. Absent if it cannot tell.
+  std::optional<bool> can_save = {};
+  std::string saving_failure = {};
 };
 
 struct PreparedModel {
@@ -89,6 +94,24 @@ struct PreparedModel {
 absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
                                          const Identity& identity, const ModelProposal& proposal,
                                          const std::function<bool()>& cancelled);
+
+/// What a worker does on the way to a model that is ready.
+struct ModelSteps {
+  /// Returns true once the worker is to stop.
+  std::function<bool()> cancelled;
+
+  /// Takes how the model is cut, before `send` and before the model is ready.
+  std::function<absl::Status(ShardMap map)> take_map;
+
+  /// Sends the initial weights to all shards under `grant`.
+  std::function<absl::Status(uint64_t grant)> send;
+};
+
+/// Waits until the model is ready, and initialises it each time that this worker is told to. If a
+/// server is started again meanwhile, its grant ends, and this worker or another is given a new
+/// one.
+absl::Status PrepareModel(const CoordinatorClient& coordinator, const Identity& identity,
+                          const ModelProposal& proposal, const ModelSteps& steps);
 
 /// Where workers add up their gradients themselves: leaves the bytes by which the others reach this
 /// one.

@@ -91,8 +91,7 @@ ParameterClient::~ParameterClient() {
 
 absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> weights) {
   const InitializeHeader header{identity_, grant, group_.map().fingerprint(), 0};
-  return group_.Run(group_.all(),
-                    [&](ShardClient& shard) { return shard.Initialize(header, weights); });
+  return group_.Try([&](ShardClient& shard) { return shard.Initialize(header, weights); });
 }
 
 absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {

@@ -117,7 +117,8 @@ class ParameterClient final : public GradientClient {
   /// Aborts pushes that were begun and neither finished nor aborted; waits for the others.
   ~ParameterClient() override;
 
-  /// Sends the initial weights to all shards.
+  /// Sends the initial weights to all shards. After FAILED_PRECONDITION, which says that the grant
+  /// has ended, the client can be used on.
   absl::Status Initialize(uint64_t grant, std::span<const float> weights);
 
   /// Prepares the slot's next gradient: waits for the answers to its last push, and pulls weights,

@@ -33,6 +33,10 @@ absl::Status ShardGroup::Run(const std::vector<ShardId>& shards, const Work& wor
   });
 }
 
+absl::Status ShardGroup::Try(const Work& work) {
+  return lanes_.Run(all_, [&](ShardId shard) { return work(client(shard)); });
+}
+
 void ShardGroup::Start(const std::vector<ShardId>& shards, Work work) {
   lanes_.Start(shards,
                [this, work = std::move(work)](ShardId shard) { return work(client(shard)); });

@@ -37,6 +37,10 @@ class ShardGroup {
   /// first failure is returned.
   absl::Status Run(const std::vector<ShardId>& shards, const Work& work);
 
+  /// Calls `work` for each shard in parallel, waits for all and returns the first failure. The
+  /// group can be used on.
+  absl::Status Try(const Work& work);
+
   /// Queues `work` in the lane of each of `shards`, behind its earlier work, and returns at once.
   /// If `work` fails, it calls EndCalls itself before it reports the failure to anyone.
   void Start(const std::vector<ShardId>& shards, Work work);

@@ -142,19 +142,18 @@ absl::Status Session::Synchronize(const ModelProposal& model, std::span<const fl
   epoch_examples_ = std::max<uint64_t>(of_epoch, 1);
   if (absl::Status status = MakeMemory(layout.parameters()); !status.ok()) return status;
   const auto stopped = [this] { return interruption_.interrupted(); };
-  for (;;) {
-    absl::StatusOr<PreparedModel> prepared =
-        AwaitModel(coordinator_, joined_.identity, model, stopped);
-    if (!prepared.ok()) return Cause(prepared.status());
-    if (prepared->map.shards() != joined_.servers.size()) {
+  const auto take_map = [this](ShardMap map) -> absl::Status {
+    if (map.shards() != joined_.servers.size()) {
       return absl::InternalError("the coordinator names other shards than servers");
     }
-    map_ = std::move(prepared->map);
+    map_ = std::move(map);
     if (client_ == nullptr) MakeClient();
-    if (prepared->grant == 0) break;
-    if (absl::Status status = Initialize(prepared->grant, first); !status.ok())
-      return Cause(status);
-  }
+    return absl::OkStatus();
+  };
+  const auto send = [&](uint64_t grant) { return client_->Initialize(grant, first); };
+  const absl::Status prepared =
+      PrepareModel(coordinator_, joined_.identity, model, {stopped, take_map, send});
+  if (!prepared.ok()) return Cause(prepared);
   if (is_handed_out) {
     order_.emplace(of_epoch, settings_.training.batch_size, settings_.seed);
   }
@@ -178,14 +177,6 @@ void Session::MakeClient() {
   units_ = std::make_unique<UnitFetcher>(coordinator_, joined_.identity, figures_, interruption_);
   work_ = std::make_unique<WorkSource>(settings_.StageOf(0).consistency, 1, *client_, *units_,
                                        figures_);
-}
-
-absl::Status Session::Initialize(uint64_t grant, std::span<const float> first) {
-  if (absl::Status status = client_->Initialize(grant, first); !status.ok()) return status;
-  v1::FinishInitializationRequest request;
-  *request.mutable_identity() = ToWire(joined_.identity);
-  request.set_grant(grant);
-  return coordinator_.FinishInitialization(request);
 }
 
 absl::StatusOr<std::optional<Session::Work>> Session::Next() {

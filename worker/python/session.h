@@ -201,7 +201,6 @@ class Session {
   absl::Status CheckSettings() const;
   absl::Status MakeMemory(size_t parameters);
   void MakeClient();
-  absl::Status Initialize(uint64_t grant, std::span<const float> first);
   absl::Status CheckPush(uint32_t examples) const;
   const AlgorithmRow& algorithm() const { return RowOf(settings_.worker.algorithm); }
 

@@ -42,7 +42,7 @@ absl::Status Session::EndEvaluation(const TestMeasures& measures, uint64_t examp
                               .duration = SteadyNow() - evaluation->begin,
                               .beside = std::move(beside)};
   if (!AreFinite(weights)) measured.measures.loss = std::numeric_limits<double>::quiet_NaN();
-  const ModelKeeper keeper(directory, settings_, layout_);
+  const ModelKeeper keeper(joined_.identity.run, {directory}, settings_, layout_);
   const EvaluationReporter reporter(joined_.identity, epoch_examples_, keeper, coordinator_);
   last_order_ = evaluation->order.number;
   has_measured_ = true;

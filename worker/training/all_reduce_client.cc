@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/kernels/values_checksum.h"
 #include "common/log/log.h"
+#include "common/process/exit_code.h"
 #include "worker/training/local_address.h"
 #include "worker/training/nonfinite_steps.h"
 
@@ -162,7 +163,7 @@ void AllReduceClient::Update(uint64_t examples) {
 absl::Status AllReduceClient::Publish(uint64_t end) {
   const std::span<const float> weights = arenas_.weights_host();
   if (const auto wrong = NonfinitePart(std::nullopt, weights, Encoding::kFp32, 0, "weights")) {
-    return absl::InternalError(
+    return DivergedError(
         fmt::format("training diverged: the updates up to mini-batch {} led to {}. Lower "
                     "optimizer.learning_rate, or let it rise (optimizer.schedule.warmup_epochs)",
                     end - 1, *wrong));

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "absl/time/clock.h"
+#include "common/process/exit_code.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "worker/client/work_progress.h"
@@ -162,7 +163,7 @@ void Heartbeat::Note(const v1::HeartbeatReply& reply) {
               reply.evaluation_saves()};
   }
   if (phase_ == Phase::kFailed) {
-    interruption_.Fail(absl::AbortedError("the run failed: " + failure_));
+    interruption_.Fail(RunFailedError("the run failed: " + failure_));
   }
   changed_.NotifyAll();
 }

@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/config/field_table.h"
@@ -60,23 +63,80 @@ ModelMetadata DescribeModel(const RunSpec& settings, const ModelFacts& facts) {
   return metadata;
 }
 
+ModelKeeper::ModelKeeper(uint64_t run, const std::vector<std::string>& directories,
+                         RunSpec settings, TensorLayout layout)
+    : run_(fmt::format("{:016x}", run)),
+      directories_(directories),
+      settings_(std::move(settings)),
+      layout_(std::move(layout)) {
+  std::erase(directories_, "");
+}
+
+template <typename Result>
+Result ModelKeeper::InFirst(const std::string& name,
+                            const std::function<Result(const std::string& path)>& use) const {
+  PS_CHECK(keeps());
+  std::optional<Result> first;
+  for (const std::string& directory : directories_) {
+    std::error_code error;
+    fs::create_directories(directory, error);
+    const fs::path path = error ? fs::path() : fs::absolute(directory, error) / name;
+    Result result = error ? Result(absl::DataLossError(
+                                fmt::format("cannot make {}: {}", directory, error.message())))
+                          : use(path.lexically_normal().string());
+    if (result.ok()) return result;
+    if (!first.has_value()) first = std::move(result);
+  }
+  return *std::move(first);
+}
+
+absl::Status ModelKeeper::Try() const {
+  const auto try_path = [this](const std::string& path) -> absl::Status {
+    if (absl::Status free = CheckReplaceable(path); !free.ok()) return free;
+    std::error_code error;
+    const fs::space_info space = fs::space(fs::path(path).parent_path(), error);
+    const uint64_t needed = layout_.parameters() * sizeof(float);
+    if (!error && space.available < needed) {
+      return absl::DataLossError(fmt::format("{} needs {} bytes, and its disk has {} left", path,
+                                             needed, space.available));
+    }
+    return WholeFile::Create(path).status();
+  };
+  return InFirst<absl::Status>(FileName({.is_final = true}), try_path);
+}
+
+absl::Status ModelKeeper::CheckReplaceable(const std::string& path) const {
+  std::error_code error;
+  if (settings_.model_files.overwrite || !fs::exists(path, error)) return absl::OkStatus();
+  const absl::StatusOr<ModelFile> there = ModelFile::Open(path);
+  std::string what = "no model of this run";
+  if (there.ok()) {
+    const ModelMetadata& metadata = there->metadata();
+    const auto run = metadata.find(kModelRun);
+    if (run != metadata.end() && run->second == run_) return absl::OkStatus();
+    const auto name = metadata.find("run");
+    what = fmt::format("the model of another run, {}", name == metadata.end() ? "?" : name->second);
+  }
+  return absl::DataLossError(fmt::format(
+      "{} is {}: move it, name another directory, or let it be replaced (model.overwrite, "
+      "ps_worker --overwrite)",
+      path, what));
+}
+
 absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
                                               std::span<const float> weights,
                                               const std::vector<StoredTensor>& beside) const {
-  PS_CHECK(keeps());
-  std::error_code error;
-  fs::create_directories(directory_, error);
-  if (error) {
-    return absl::DataLossError(fmt::format("cannot make {}: {}", directory_, error.message()));
-  }
-  // Removes files that a killed worker left half-written; each may be as large as the model.
-  RemoveAbandonedFiles(directory_);
-  const fs::path path = fs::absolute(directory_, error) / FileName(facts);
-  if (error) return absl::DataLossError(fmt::format("{}: {}", directory_, error.message()));
-  const absl::Status written =
-      WriteModelFile(path, layout_, DescribeModel(settings_, facts), weights, beside);
-  if (!written.ok()) return written;
-  return path.lexically_normal().string();
+  ModelMetadata metadata = DescribeModel(settings_, facts);
+  metadata.emplace(kModelRun, run_);
+  const auto keep = [&](const std::string& path) -> absl::StatusOr<std::string> {
+    // Removes files that a killed worker left half-written; each may be as large as the model.
+    RemoveAbandonedFiles(fs::path(path).parent_path());
+    if (absl::Status free = CheckReplaceable(path); !free.ok()) return free;
+    const absl::Status written = WriteModelFile(path, layout_, metadata, weights, beside);
+    if (!written.ok()) return written;
+    return path;
+  };
+  return InFirst<absl::StatusOr<std::string>>(FileName(facts), keep);
 }
 
 }  // namespace slipstream

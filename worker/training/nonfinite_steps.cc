@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/kernels/finite.h"
+#include "common/process/exit_code.h"
 
 namespace slipstream {
 
@@ -45,7 +46,7 @@ absl::Status NonfiniteSteps::OnNonfinite(uint64_t batch, const std::string& what
   count_.batch = batch;
   count_.what = what;
   if (count_.in_a_row < in_a_row_max_) return absl::OkStatus();
-  return absl::InternalError(fmt::format(
+  return DivergedError(fmt::format(
       "training diverged: {} mini-batch{} in a row gave no finite numbers; the last, mini-batch "
       "{}, "
       "gave {}. Lower optimizer.learning_rate, or let it rise (optimizer.schedule.warmup_epochs); "

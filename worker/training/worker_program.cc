@@ -116,6 +116,7 @@ absl::Status WorkerProgram::ReadSettings() {
   if (options_.state_dir) {
     overrides.set.push_back("worker.save_state.directory=" + *options_.state_dir);
   }
+  if (options_.overwrites) overrides.set.emplace_back("model.overwrite=true");
   if (options_.save_dir) overrides.set.push_back("model.save_dir=" + *options_.save_dir);
   absl::StatusOr<RunSpec> settings =
       ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings", overrides));
@@ -208,30 +209,37 @@ absl::Status WorkerProgram::PrepareModel() {
   const auto stopped = [this] { return interruption_.interrupted(); };
   const std::optional<uint64_t> fingerprint = data_.train.Fingerprint(std::not_fn(stopped));
   if (!fingerprint.has_value()) return absl::CancelledError("stopped");
-  const ModelProposal proposal{net_.layout, data_.train.count(), *fingerprint};
-  for (;;) {
-    absl::StatusOr<PreparedModel> model =
-        AwaitModel(coordinator_, joined_.identity, proposal, stopped);
-    if (!model.ok()) return model.status();
-    if (model->map.shards() != joined_.servers.size()) {
+  ModelProposal proposal{net_.layout, data_.train.count(), *fingerprint};
+  TrySaving(proposal);
+  const auto take_map = [this](ShardMap map) -> absl::Status {
+    if (map.shards() != joined_.servers.size()) {
       return absl::InternalError("the coordinator names other shards than servers");
     }
-    map_ = std::move(model->map);
+    map_ = std::move(map);
     if (!client_) client_ = NewClient();
-    if (model->grant == 0) return absl::OkStatus();
-    if (absl::Status status = Initialize(model->grant); !status.ok()) return status;
-  }
+    return absl::OkStatus();
+  };
+  const auto send = [this](uint64_t grant) -> absl::Status {
+    LogInfo("initialising the model", {{"grant", grant}});
+    const std::span<float> weights = plans_.slot(0).weights_host();
+    if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
+    return client_->Initialize(grant, weights);
+  };
+  return slipstream::PrepareModel(coordinator_, joined_.identity, proposal,
+                                  {stopped, take_map, send});
 }
 
-absl::Status WorkerProgram::Initialize(uint64_t grant) {
-  LogInfo("initialising the model", {{"grant", grant}});
-  const std::span<float> weights = plans_.slot(0).weights_host();
-  if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
-  if (absl::Status status = client_->Initialize(grant, weights); !status.ok()) return status;
-  v1::FinishInitializationRequest request;
-  *request.mutable_identity() = ToWire(joined_.identity);
-  request.set_grant(grant);
-  return coordinator_.FinishInitialization(request);
+void WorkerProgram::TrySaving(ModelProposal& proposal) {
+  keeper_.emplace(
+      joined_.identity.run,
+      std::vector<std::string>{settings_.model_files.save_dir, options_.fallback_save_dir},
+      settings_, net_.layout);
+  proposal.can_save = false;
+  if (!keeper_->keeps()) return;
+  const absl::Status works = keeper_->Try();
+  proposal.can_save = works.ok();
+  proposal.saving_failure = std::string(works.message());
+  if (!works.ok()) LogError("this worker cannot save weights", {{"reason", works.message()}});
 }
 
 absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
@@ -278,13 +286,12 @@ void WorkerProgram::TakeUpState() {
 }
 
 absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
-  const ModelKeeper keeper(settings_.model_files.save_dir, settings_, net_.layout);
-  if (settings_.model_files.save_every_epochs > 0 && !keeper.keeps()) {
+  if (settings_.model_files.save_every_epochs > 0 && !keeper_->keeps()) {
     LogWarning("model.save_every_epochs asks for weights to be saved, and model.save_dir is empty");
   }
   Evaluator evaluator({joined_.identity, settings_.model, joined_.servers, map_, OptionsOfShards(),
                        data_.train.count()},
-                      data_.test, *device_, keeper, coordinator_, heartbeat, interruption_);
+                      data_.test, *device_, *keeper_, coordinator_, heartbeat, interruption_);
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
   UnitFetcher units(coordinator_, joined_.identity, figures_, interruption_);

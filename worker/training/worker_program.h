@@ -22,6 +22,7 @@
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
 #include "worker/training/local_steps.h"
+#include "worker/training/model_keeper.h"
 #include "worker/training/plan_links.h"
 #include "worker/training/state_keeper.h"
 #include "worker/training/step_figures.h"
@@ -52,6 +53,8 @@ class WorkerProgram {
     std::optional<LogSpec::Format> log_format;
     std::optional<std::string> init;
     std::optional<std::string> save_dir;
+    std::string fallback_save_dir;
+    bool overwrites = false;
     std::optional<std::string> state_dir;
   };
 
@@ -70,7 +73,9 @@ class WorkerProgram {
   absl::Status PrepareData();
   absl::Status PreparePlans();
   absl::Status PrepareModel();
-  absl::Status Initialize(uint64_t grant);
+
+  /// Finds out whether this worker can save weights, and has the proposal say so.
+  void TrySaving(ModelProposal& proposal);
 
   /// Fills in the weights that the run starts from.
   absl::Status FillFirstWeights(std::span<float> weights);
@@ -94,6 +99,7 @@ class WorkerProgram {
   Interruption& interruption_;
   CoordinatorClient coordinator_;
   JoinedRun joined_;
+  std::optional<ModelKeeper> keeper_;  // From the proposal of the model on.
   RunSpec settings_;
   NetShapes net_;
   DataSplits data_;

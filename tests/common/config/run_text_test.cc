@@ -48,6 +48,7 @@ model:
   loss: cross_entropy
   init: ""
   save_dir: ""
+  overwrite: false
   save_every_epochs: 0
 data:
   from: settings
@@ -263,7 +264,7 @@ TEST(RunTextTest, ServersMayKeepTheirCheckpointsInDirectoriesOfTheirOwn) {
   const auto& spec = std::get<RunSpec>(result);
   EXPECT_TRUE(spec.durability.saves());
   EXPECT_NE(ToYaml(spec).find("durability:\n  level: checkpoint\n  directory: /var/lib/run\n"
-                              "  interval: 500ms\n  keep: 2\n"),
+                              "  interval: 500ms\n  once: false\n  keep: 2\n"),
             std::string::npos);
   RunSpec other = spec;
   other.durability.directory = "/mnt/run";

@@ -15,16 +15,16 @@ struct Row {
   int exit_code;
 };
 
-class ExitCodeTest : public testing::TestWithParam<Row> {};
+class ExitCodeTableTest : public testing::TestWithParam<Row> {};
 
-TEST_P(ExitCodeTest, FollowsTheTable) {
+TEST_P(ExitCodeTableTest, FollowsTheTable) {
   const absl::Status status(GetParam().status, "why");
 
   EXPECT_EQ(static_cast<int>(ExitCodeFor(status)), GetParam().exit_code);
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, ExitCodeTest,
+    All, ExitCodeTableTest,
     testing::Values(
         Row{absl::StatusCode::kOk, 0}, Row{absl::StatusCode::kUnavailable, 69},
         Row{absl::StatusCode::kDeadlineExceeded, 69}, Row{absl::StatusCode::kNotFound, 74},
@@ -32,6 +32,16 @@ INSTANTIATE_TEST_SUITE_P(
         Row{absl::StatusCode::kAborted, 75}, Row{absl::StatusCode::kFailedPrecondition, 75},
         Row{absl::StatusCode::kInvalidArgument, 78}, Row{absl::StatusCode::kInternal, 1},
         Row{absl::StatusCode::kUnknown, 1}, Row{absl::StatusCode::kUnimplemented, 1}));
+
+TEST(ExitCodeTest, TellsHowARunEnded) {
+  const absl::Status failed = RunFailedError("why");
+  const absl::Status diverged = DivergedError("why");
+
+  EXPECT_EQ(static_cast<int>(ExitCodeFor(failed)), 80);
+  EXPECT_EQ(static_cast<int>(ExitCodeFor(diverged)), 81);
+  EXPECT_EQ(failed.message(), "why");
+  EXPECT_EQ(diverged.message(), "why");
+}
 
 TEST(ConfigFailureCodeTest, TellsAFileThatCannotBeReadFromAWrongOne) {
   const std::string folder = testing::TempDir();

@@ -83,6 +83,28 @@ class CoordinatorJournalTest : public CoordinatorLivesTest {
   }
 };
 
+TEST_F(CoordinatorJournalTest, AnOlderStateThanTheServersKnowIsRefusedUnlessItIsAccepted) {
+  const RunSpec spec = Durable();
+  TrainDurably(spec);
+  const std::string older = coordinator().Save();
+  ASSERT_TRUE(coordinator().OnLeave(bob_, "", now_).ok());
+  Report(1);
+  reports_[1].run = kRun;
+  for (const bool accepts : {false, true}) {
+    Coordinator restored(kRun, spec, now_);
+    ASSERT_TRUE(restored.Restore(older, now_, accepts).ok());
+    EXPECT_TRUE(restored.rollback().ok());
+
+    ++reports_[1].number;
+    const absl::Status taken = restored.OnServer(reports_[1], now_);
+
+    EXPECT_EQ(taken.code(), accepts ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
+    EXPECT_EQ(restored.rollback().code(),
+              accepts ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
+    if (accepts) EXPECT_GE(restored.orders().number, reports_[1].orders_seen);
+  }
+}
+
 TEST_F(CoordinatorJournalTest, ARestoredCoordinatorIsTheSameAtAnyMoment) {
   for (const Policy policy : {Policy::kSoftsync, Policy::kHardsync}) {
     for (uint64_t seed = 0; seed < 30; ++seed) {

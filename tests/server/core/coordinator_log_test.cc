@@ -60,6 +60,43 @@ TEST_F(CoordinatorLogTest, AServerWithoutItsDirectoryEndsTheRun) {
             "(durability.directory); its weights are lost");
 }
 
+TEST_F(CoordinatorLogTest, AnOlderCopyOfAShardIsRefusedUnlessItsServerWasToldToGoOn) {
+  for (const bool accepts : {false, true}) {
+    initialized_ = false;
+    TrainDurably(Logged(Policy::kAsync));
+    Reach(50, {Saved(20), Saved(40)});
+    Restart(1);
+    reports_[1].orders_seen = coordinator().orders().number;
+    reports_[1].initialized = true;
+    reports_[1].version = Version{49};
+    reports_[1].accepts_rollback = accepts;
+    ++reports_[1].number;
+
+    const absl::Status taken = coordinator().OnServer(reports_[1], now_);
+
+    EXPECT_EQ(taken.code(), accepts ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
+    EXPECT_EQ(CountNotes("a shard goes on from an older state, as its server was told to shard=1 "
+                         "version=49 known=50"),
+              accepts ? 1 : 0);
+    EXPECT_EQ(coordinator().phase(), Phase::kTraining);
+    reports_[1].version = Version{50};  // The newest copy.
+    reports_[1].accepts_rollback = false;
+    Report(1);
+  }
+}
+
+TEST_F(CoordinatorLogTest, AReportThatComesLateIsNoOlderCopy) {
+  TrainDurably(Logged(Policy::kAsync));
+  Reach(50, {Saved(20), Saved(40)});
+  ServerReport late = reports_[1];
+  Reach(51);
+
+  late.version = Version{49};
+  --late.number;
+
+  EXPECT_TRUE(coordinator().OnServer(late, now_).ok());
+}
+
 TEST_F(CoordinatorLogTest, BeforeTrainingTheWeightsAreSentAnew) {
   Use(Logged());
   Sync();

@@ -277,7 +277,7 @@ ShardEngine::Options WithMemory(uint64_t bytes) {
 }
 
 TEST(ShardMemoryTest, AModelThatFitsIsTaken) {
-  ShardEngine engine(WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20)), std::nullopt);
+  ShardEngine engine(WithMemory((2 + 2 + 2) * 4 * kValues + (uint64_t{64} << 20)), std::nullopt);
   const ServerOrders orders = Orders();
 
   engine.OnOrders(orders);
@@ -287,7 +287,7 @@ TEST(ShardMemoryTest, AModelThatFitsIsTaken) {
 }
 
 TEST(ShardMemoryTest, AWorkerWithTwoGradientsUnderWayTakesTwice) {
-  ShardEngine::Options options = WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20));
+  ShardEngine::Options options = WithMemory((2 + 2 + 2) * 4 * kValues + (uint64_t{64} << 20));
   options.run.training.pipeline_depth = 2;
   ShardEngine engine(options, std::nullopt);
 
@@ -297,15 +297,16 @@ TEST(ShardMemoryTest, AWorkerWithTwoGradientsUnderWayTakesTwice) {
 }
 
 TEST(ShardMemoryTest, AModelThatDoesNotIsRefusedWithTheBytesItNeeds) {
-  ShardEngine engine(WithMemory((2 + 2) * 4 * kValues + (uint64_t{64} << 20) - 1), std::nullopt);
+  ShardEngine engine(WithMemory((2 + 2 + 2) * 4 * kValues + (uint64_t{64} << 20) - 1),
+                     std::nullopt);
   const ServerOrders orders = Orders();
 
   engine.OnOrders(orders);
 
   EXPECT_THAT(engine.Failure(),
               HasSubstr("the model is too large for this server: 4.0 MiB of "
-                        "weights, which with 2 gradients under way can take 80.0 MiB "
-                        "(83886080 bytes) of memory"));
+                        "weights, which with 2 gradients under way can take 88.0 MiB "
+                        "(92274688 bytes) of memory"));
   const absl::Status refused = Begin(engine, orders);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(), engine.Failure());

@@ -30,6 +30,8 @@ RunSpec Settings() {
   return settings;
 }
 
+constexpr uint64_t kRun = 7;
+
 /// A small model of two weights, in an empty directory.
 class ModelKeeperTest : public testing::Test {
  protected:
@@ -55,7 +57,7 @@ class ModelKeeperTest : public testing::Test {
 };
 
 TEST_F(ModelKeeperTest, NamesModelsByEpochAndTheFinalOneForWhatItIs) {
-  const ModelKeeper keeper(folder_ / "made", Settings(), layout_);
+  const ModelKeeper keeper(kRun, {folder_ / "made"}, Settings(), layout_);
 
   const auto on_the_way = keeper.Keep(Facts(5, false), weights_);
   const auto final = keeper.Keep(Facts(10, true), weights_);
@@ -72,13 +74,14 @@ TEST_F(ModelKeeperTest, RemovesWhatAWorkerWasKilledAtLongAgo) {
   std::ofstream(left) << "half";
   fs::last_write_time(left, fs::file_time_type::clock::now() - std::chrono::hours(2));
 
-  ASSERT_TRUE(ModelKeeper(folder_, Settings(), layout_).Keep(Facts(5, false), weights_).ok());
+  ASSERT_TRUE(
+      ModelKeeper(kRun, {folder_}, Settings(), layout_).Keep(Facts(5, false), weights_).ok());
 
   EXPECT_FALSE(fs::exists(left));
 }
 
 TEST_F(ModelKeeperTest, WritesTheWeightsWithAllThatIsKnownOfThem) {
-  const ModelKeeper keeper(folder_, Settings(), layout_);
+  const ModelKeeper keeper(kRun, {folder_}, Settings(), layout_);
   const auto path = keeper.Keep(Facts(10, true), weights_);
   ASSERT_TRUE(path.ok()) << path.status();
 
@@ -90,6 +93,7 @@ TEST_F(ModelKeeperTest, WritesTheWeightsWithAllThatIsKnownOfThem) {
   EXPECT_EQ(read, weights_);
   const ModelMetadata& metadata = file->metadata();
   EXPECT_EQ(metadata.at("run"), "demo");
+  EXPECT_EQ(metadata.at("run_id"), "0000000000000007");
   EXPECT_EQ(metadata.at("seed"), "7");
   EXPECT_EQ(metadata.at("preset"), "mlp");
   EXPECT_EQ(metadata.at("data_format"), "synthetic");
@@ -130,12 +134,59 @@ TEST_F(ModelKeeperTest, TheMetadataAreSilentOfAModelThatTheSettingsDoNotDescribe
 TEST_F(ModelKeeperTest, SaysWhatCannotBeWritten) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "file") << "x";
-  const ModelKeeper keeper(folder_ / "file", Settings(), layout_);
+  const ModelKeeper keeper(kRun, {folder_ / "file"}, Settings(), layout_);
 
   const auto path = keeper.Keep(Facts(1, true), weights_);
 
   ASSERT_EQ(path.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(path.status().message()), HasSubstr((folder_ / "file").string()));
+}
+
+TEST_F(ModelKeeperTest, SavesInTheFirstDirectoryThatWorks) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "x";
+  const ModelKeeper keeper(kRun, {folder_ / "file", "", folder_ / "good"}, Settings(), layout_);
+
+  EXPECT_TRUE(keeper.Try().ok());
+  const auto path = keeper.Keep(Facts(1, true), weights_);
+
+  ASSERT_TRUE(path.ok()) << path.status();
+  EXPECT_EQ(*path, (folder_ / "good/model.safetensors").string());
+  EXPECT_FALSE(ModelKeeper(kRun, {"", ""}, Settings(), layout_).keeps());
+}
+
+TEST_F(ModelKeeperTest, TryingFindsADirectoryThatCannotBeWrittenAndLeavesNothing) {
+  fs::create_directories(folder_);
+  std::ofstream(folder_ / "file") << "x";
+
+  const absl::Status tried = ModelKeeper(kRun, {folder_ / "file"}, Settings(), layout_).Try();
+
+  EXPECT_EQ(tried.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(tried.message()), HasSubstr((folder_ / "file").string()));
+  EXPECT_TRUE(ModelKeeper(kRun, {folder_ / "good"}, Settings(), layout_).Try().ok());
+  EXPECT_TRUE(fs::is_empty(folder_ / "good"));
+}
+
+TEST_F(ModelKeeperTest, ReplacesModelsOfItsOwnRunAndOthersOnlyIfItMay) {
+  const ModelKeeper keeper(kRun, {folder_}, Settings(), layout_);
+  ASSERT_TRUE(keeper.Keep(Facts(1, true), weights_).ok());
+  EXPECT_TRUE(keeper.Try().ok());
+  EXPECT_TRUE(keeper.Keep(Facts(1, true), weights_).ok());
+
+  const ModelKeeper other(kRun + 1, {folder_}, Settings(), layout_);
+  for (const absl::Status& status : {other.Try(), other.Keep(Facts(1, true), weights_).status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("the model of another run, demo"));
+    EXPECT_THAT(std::string(status.message()), HasSubstr("--overwrite"));
+  }
+  std::ofstream(folder_ / "model.safetensors") << "not a model";
+  EXPECT_THAT(std::string(keeper.Try().message()), HasSubstr("no model of this run"));
+
+  RunSpec overwrites = Settings();
+  overwrites.model_files.overwrite = true;
+  const ModelKeeper may(kRun + 1, {folder_}, overwrites, layout_);
+  EXPECT_TRUE(may.Try().ok());
+  EXPECT_TRUE(may.Keep(Facts(1, true), weights_).ok());
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ class SavedModelTest : public testing::Test {
     std::vector<float> weights(net.layout.parameters());
     FillInitialValues(net.layout, settings_.seed, weights);
     sha256_ = WeightsSha256(weights);
-    const ModelKeeper keeper(folder_, settings_, net.layout);
+    const ModelKeeper keeper(7, {folder_}, settings_, net.layout);
     path_ = *keeper.Keep({.is_final = true, .weights_sha256 = sha256_}, weights);
   }
 
