@@ -170,6 +170,7 @@ int Main(int argc, char** argv) {
   const StopSignal stop;
   TuneForTransfers();
   TakeLibraryLogs();
+  UseSystemResolver();
   const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);

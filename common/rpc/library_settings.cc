@@ -40,6 +40,8 @@ void TakeLibraryLogs() {
   google::protobuf::SetLogHandler(LogOfProtobuf);
 }
 
+void UseSystemResolver() { setenv("GRPC_DNS_RESOLVER", "native", 0); }
+
 void TuneLocks() { absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore); }
 
 void KeepFreedMemory() {

@@ -18,6 +18,11 @@ void TuneLocks();
 /// TCP touched 3,300 to 8,000 new pages before, and 500 after. Any thread may call it.
 void KeepFreedMemory();
 
+/// Has gRPC look up names as the system does, by getaddrinfo, unless the variable GRPC_DNS_RESOLVER
+/// says otherwise. gRPC's own resolver asks DNS servers even about names that stand in /etc/hosts,
+/// and waits for those that are silent. Call it before gRPC is used and before other threads exist.
+void UseSystemResolver();
+
 /// Changes settings that libraries keep for the whole process, so that transfers cost less;
 /// TuneLocks is among them.
 ///

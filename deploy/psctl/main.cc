@@ -61,6 +61,7 @@ int Main(int argc, char** argv) {
   const auto parsed = ParseCommandLine(argc, argv);
   if (const auto* code = std::get_if<ExitCode>(&parsed)) return static_cast<int>(*code);
   TakeLibraryLogs();
+  UseSystemResolver();
   return std::visit(Dispatch(), std::get<Arguments>(parsed));
 }
 

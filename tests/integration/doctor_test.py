@@ -73,7 +73,7 @@ class DoctorTest(unittest.TestCase):
             done = self.ask(live.coordinator, *arguments)
             self.assertEqual(done.returncode, 0, done.stdout)
             self.assertNotIn("WRONG", done.stdout)
-            self.assertEqual(len(re.findall("(?m)^ok ", done.stdout)), 12 if is_encrypted else 8,
+            self.assertEqual(len(re.findall("(?m)^ok ", done.stdout)), 13 if is_encrypted else 9,
                              done.stdout)
             live.stop()
             for port_file in self.directory.glob("*.port"):

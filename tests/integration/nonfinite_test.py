@@ -56,7 +56,7 @@ class NonfiniteTest(unittest.TestCase):
             with self.subTest(policy=policy):
                 done = self.run_with({"consistency.policy": policy, "training.nonfinite_max": 4,
                                       "optimizer.learning_rate": 1e30})
-                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertEqual(done.returncode, cluster.DIVERGED, done.stderr)
                 self.assertRegex(done.stderr, "worker [0-2]: training diverged: 4 mini-batches in "
                                  "a row gave no finite numbers; the last, mini-batch [0-9]+, gave "
                                  "a .*(inf|nan).*Lower optimizer.learning_rate")

@@ -68,7 +68,7 @@ class Run:
 class RunEndTest(unittest.TestCase):
     def test_an_interrupted_run_saves_the_weights_it_has(self):
         for policy, number in (("hardsync", signal.SIGINT), ("async", signal.SIGTERM),
-                               ("softsync", signal.SIGHUP)):
+                               ("softsync", signal.SIGINT)):
             with self.subTest(policy=policy), cluster.scratch() as directory, \
                     Run(directory, {**LONG, "consistency.policy": policy}) as run:
                 run.wait_for_updates(20)

@@ -44,7 +44,7 @@ class ServerDeathTest(unittest.TestCase):
                 self.assertGreater(seconds, START_TIMEOUT_S - 1, "it might have come back")
                 self.assertLess(seconds, START_TIMEOUT_S + SLACK_S)
                 self.assertEqual(codes.pop("server-1"), -9)
-                self.assertEqual(codes.pop("server-0"), 75, logs)
+                self.assertEqual(codes.pop("server-0"), cluster.RUN_FAILED, logs)
                 self.assertNotIn(0, codes.values(), logs)
 
     def test_one_that_comes_back_has_lost_its_weights(self):
@@ -56,8 +56,8 @@ class ServerDeathTest(unittest.TestCase):
 
         _, codes, logs = self.end_after("softsync", restart)
         self.assertIn("the server of shard 1 was restarted; its weights are lost", logs)
-        self.assertEqual(codes.pop("server-0"), 75, logs)
-        self.assertEqual(codes.pop("server-1"), 75, logs)
+        self.assertEqual(codes.pop("server-0"), cluster.RUN_FAILED, logs)
+        self.assertEqual(codes.pop("server-1"), cluster.RUN_FAILED, logs)
         self.assertNotIn(0, codes.values(), logs)
 
     def test_of_the_coordinators_server_workers_and_servers_give_up(self):

@@ -371,6 +371,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "One worker of a Slipstream run; the package slipstream is its interface.";
   KeepLogLines();
   TakeLibraryLogs();
+  UseSystemResolver();
   TuneLocks();
   KeepFreedMemory();
   py::class_<PendingResult>(module, "Operation")

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <spdlog/spdlog.h>
 
+#include <cstdlib>
+
 #include "common/rpc/library_settings.h"
 #include "proto/coordinator.pb.h"
 #include "tests/support/captured_log.h"
@@ -21,6 +23,16 @@ TEST(LibraryLogsTest, NoPeerWritesLinesByTextsThatAreNotUtf8) {
   spdlog::default_logger()->set_level(spdlog::level::debug);
   EXPECT_FALSE(request.ParseFromString("\x12\x01\xff"));
   EXPECT_EQ(log.Count("UTF-8"), 1);
+}
+
+TEST(LibrarySettingsTest, NamesAreLookedUpAsTheSystemDoesUnlessAUserHasChosen) {
+  unsetenv("GRPC_DNS_RESOLVER");
+  UseSystemResolver();
+  EXPECT_STREQ(getenv("GRPC_DNS_RESOLVER"), "native");
+
+  setenv("GRPC_DNS_RESOLVER", "ares", 1);
+  UseSystemResolver();
+  EXPECT_STREQ(getenv("GRPC_DNS_RESOLVER"), "ares");
 }
 
 }  // namespace
