@@ -166,11 +166,11 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
 }
 
 int Main(int argc, char** argv) {
+  UseSystemResolver();
   DropPrivileges();
   const StopSignal stop;
   TuneForTransfers();
   TakeLibraryLogs();
-  UseSystemResolver();
   const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);

@@ -151,9 +151,9 @@ int Run(const WorkerProgram::Options& options, const StopSignal& stop) {
 }
 
 int Main(int argc, char** argv) {
+  UseSystemResolver();
   TuneForTransfers();
   TakeLibraryLogs();
-  UseSystemResolver();
   const StopSignal stop;
   CLI::App app("Trains a model that Slipstream servers hold.", "ps_worker");
   WorkerProgram::Options options;

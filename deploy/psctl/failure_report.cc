@@ -6,6 +6,7 @@
 
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
+#include "common/process/exit_code.h"
 #include "deploy/psctl/durability_view.h"
 #include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/root_cause.h"
@@ -90,6 +91,9 @@ FailureReport DescribeFailure(std::span<const ProcessEnd> ends, const FailureEvi
   const ProcessEnd* cause = FindRootCause(ends);
   if (cause != nullptr) {
     report.exit_code = ExitCodeFollowing(*cause);
+    if (report.exit_code == ExitCode::kRunFailed && evidence.status.phase() == v1::FAILED) {
+      report.exit_code = ExitCodeFor(FailureOf(evidence.status));  // It may have diverged.
+    }
     const bool was_lost = MeaningOf(*cause) == EndMeaning::kLostWorker;
     report.message =
         fmt::format("{}{} {}{}", was_lost ? report.message + "; " : "", cause->name.Text(),

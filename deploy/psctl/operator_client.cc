@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/status_conversion.h"
@@ -110,7 +111,8 @@ absl::Status OperatorClient::Explain(const absl::Status& status, absl::Duration 
     const std::string how_long = says_how_long ? " within " + DurationText(tried) : std::string();
     return {status.code(), "no coordinator answers at " + address_ + how_long + ": " + reason};
   }
-  return {status.code(), "the coordinator at " + address_ + " answered: " + reason};
+  const std::string text = "the coordinator at " + address_ + " answered: " + reason;
+  return absl::IsAborted(status) ? RunFailedError(text) : absl::Status(status.code(), text);
 }
 
 }  // namespace slipstream

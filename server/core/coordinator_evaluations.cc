@@ -195,8 +195,9 @@ absl::Status Evaluations::Report(WorkerId worker, uint64_t number, Evaluation re
   last_reported_ = *open_;
   if (!result.model_failure.empty()) {
     OnSaving(worker, {Saving::State::kCannot, result.model_failure});
-    const bool another_can = std::ranges::any_of(
-        live, [&](WorkerId other) { return SavingOf(other) == Saving::State::kCan; });
+    const bool another_can = std::ranges::any_of(live, [&](WorkerId other) {
+      return !IsGivenUp(other) && SavingOf(other) == Saving::State::kCan;
+    });
     if (open_->is_final && another_can) {
       final_due_ = true;
       open_.reset();

@@ -38,15 +38,21 @@ absl::Status Coordinator::CheckRollback(const ServerReport& report) {
           orders_.number, Value(report.shard), report.orders_seen));
       return absl::UnavailableError("the coordinator ends: its state is an older copy");
     }
-    orders_.number = report.orders_seen;
+    // Servers heed only what has a higher number than they know. Each registration and each view
+    // since had orders of its own.
+    const uint64_t behind = report.orders_seen - orders_.number;
+    orders_.number += behind;
+    membership_.SkipNumbers(behind);
+    ++journal_changes_;
     AddNote(true, "goes on from an older state of the coordinator, as it was told to",
-            {{"orders", orders_.number}});
+            {{"orders_behind", behind}});
   }
   // With a log, a server tells nothing that a crash of it can undo.
   const std::optional<Version> known = servers_.NewerThan(report);
   if (!keeps_log_ || !known.has_value()) return absl::OkStatus();
   if (report.accepts_rollback) {
     servers_.ForgetNewest(report.shard);
+    ++journal_changes_;
     AddNote(true, "a shard goes on from an older state, as its server was told to",
             {{"shard", Value(report.shard)},
              {"version", Value(report.version)},

@@ -74,7 +74,8 @@ absl::Status Coordinator::OnSaving(const Identity& worker, Saving saving, absl::
   }
   evaluations_.OnSaving(worker.worker, std::move(saving));
   ++journal_changes_;
-  FailIfNobodySaves(now);
+  // One that comes later does not end a run that has done work.
+  if (membership_.workers().at(worker.worker).founding) FailIfNobodySaves(now);
   return absl::OkStatus();
 }
 

@@ -161,6 +161,11 @@ void Membership::FoundView() {
   FillView();
 }
 
+void Membership::SkipNumbers(uint64_t count) {
+  last_incarnation_ += count;
+  view_.number = ViewNumber{Value(view_.number) + count};
+}
+
 bool Membership::IsLive(WorkerId worker) const {
   const auto found = workers_.find(worker);
   return found != workers_.end() && found->second.state == State::kLive;

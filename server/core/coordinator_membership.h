@@ -138,6 +138,9 @@ class Membership {
   /// REQUIRES: not called before.
   void FoundView();
 
+  /// Leaves out so many numbers of views and incarnations, which an older state does not know of.
+  void SkipNumbers(uint64_t count);
+
   const View& view() const { return view_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   uint32_t live() const { return live_; }

@@ -58,11 +58,11 @@ class ServerSync {
     absl::Duration wait_eager = absl::Milliseconds(20);
 
     /// Pauses after a failed call grow from the first to the second.
-    /// Whether the shard may go on from an older state than it has told of.
-    bool accepts_rollback = false;
-
     absl::Duration pause_min = absl::Milliseconds(100);
     absl::Duration pause_max = absl::Seconds(2);
+
+    /// Whether the shard may go on from an older state than it has told of.
+    bool accepts_rollback = false;
 
     /// How long the coordinator may be silent before the server gives up.
     absl::Duration unreachable_max = absl::Minutes(2);

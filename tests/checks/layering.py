@@ -60,7 +60,7 @@ MAY_INCLUDE = {
     "worker": ("common/config", "common/json", "common/log", "common/model_file", "common/process",
                "common/rpc", "common/run", "common/security", "worker/training"),
     "worker/algorithm": ("common/layout", "common/run"),
-    "worker/allreduce": ("common/log", "common/run", "worker/client"),
+    "worker/allreduce": ("common/log", "common/process", "common/run", "worker/client"),
     "worker/client": ("common/files", "common/kernels", "common/layout", "common/local",
                       "common/log", "common/process", "common/protocol", "common/rpc",
                       "common/run", "common/wire", "proto", "worker/core"),

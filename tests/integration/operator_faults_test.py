@@ -78,7 +78,8 @@ class SavingTest(unittest.TestCase):
                                  workers=0) as live:
                 for worker in (0, 1):
                     live.start_worker(worker, ["--worker", str(worker), "--save-dir", str(place)])
-                wait_for_log(live, "server-0", "orders phase=TRAINING")
+                for worker in (0, 1):  # Both have tried the directory by then.
+                    wait_for_log(live, f"worker-{worker}", "reaching shard")
                 shutil.rmtree(place)
                 place.write_text("no directory any more")
                 self.assertEqual(live.servers[0].wait(timeout=cluster.DEADLINE_S), FILE_ERROR)

@@ -122,7 +122,7 @@ class RunControlTest(unittest.TestCase):
                                  directory, workers=1, server_prefix=prefix) as live:
                 code = live.servers[0].wait(timeout=cluster.DEADLINE_S)
                 log = live.log_text("server-0")
-        self.assertEqual(code, 75, log)
+        self.assertEqual(code, cluster.RUN_FAILED, log)
         self.assertIn("the server of shard 0 cannot go on: the model is too large for this server",
                       log)
 

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/log/log.h"
+#include "common/process/exit_code.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
@@ -15,6 +18,9 @@ namespace {
 
 /// How soon an interruption ends a wait. It does not wake the wait, but this is soon enough.
 constexpr std::chrono::milliseconds kInterruptionSeen{100};
+
+/// How long a wait may go on once it was interrupted.
+constexpr std::chrono::seconds kAbortMax{10};
 
 /// How long a wait for the others is normal.
 constexpr std::chrono::seconds kLongWait{30};
@@ -91,7 +97,7 @@ void GradientSum::Start(std::function<absl::Status()> task) {
 
 absl::Status GradientSum::Await() {
   MutexLock lock(mutex_);
-  bool was_interrupted = false;
+  std::optional<std::chrono::steady_clock::time_point> interrupted_at;
   auto warns = std::chrono::steady_clock::now() + kLongWait;
   while (!outcome_.has_value()) {
     const auto now = std::chrono::steady_clock::now();
@@ -100,11 +106,16 @@ absl::Status GradientSum::Await() {
       warns = now + kLongWait;
     }
     changed_.WaitUntil(mutex_, now + kInterruptionSeen);
-    if (outcome_.has_value() || was_interrupted || !interrupted_()) continue;
-    was_interrupted = true;
+    if (outcome_.has_value() || !interrupted_()) continue;
+    if (!interrupted_at.has_value()) interrupted_at = now;
     collective_.Abort();
+    // A send on a connection that closes at the same moment may wait on in Gloo, for an hour.
+    if (now - *interrupted_at > kAbortMax) {
+      LogError("ends at once, as a wait for the other workers does not end");
+      std::_Exit(static_cast<int>(ExitCode::kTemporary));
+    }
   }
-  const bool is_consequence = was_interrupted && !outcome_->ok();
+  const bool is_consequence = interrupted_at.has_value() && !outcome_->ok();
   return is_consequence ? absl::CancelledError("stopped") : *outcome_;
 }
 

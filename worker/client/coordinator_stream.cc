@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/message_bytes.h"
 
@@ -81,6 +82,7 @@ absl::StatusOr<std::optional<Reply>> CoordinatorStream<Request, Reply>::ReadNewe
 template <typename Request, typename Reply>
 absl::Status CoordinatorStream<Request, Reply>::End() {
   const absl::Status status = call_->Finish(SteadyNow() + kEndTime);
+  if (absl::IsAborted(status)) return RunFailedError(status.message());
   return status.ok() ? absl::UnavailableError("the coordinator ended the stream") : status;
 }
 

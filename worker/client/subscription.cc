@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/kernels/values_checksum.h"
 #include "common/log/log.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/wire/chunk_bytes.h"
 #include "common/wire/control_wire.h"
@@ -34,7 +35,7 @@ constexpr int kTriesInARow = 3;
 /// Returns the end of the run as a failure, if it failed.
 absl::Status FailureOf(const v1::FollowReply& reply) {
   if (reply.phase() != v1::FAILED) return absl::OkStatus();
-  return absl::AbortedError("the run failed: " + reply.failure());
+  return RunFailedError("the run failed: " + reply.failure());
 }
 
 }  // namespace

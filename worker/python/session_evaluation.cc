@@ -42,7 +42,9 @@ absl::Status Session::EndEvaluation(const TestMeasures& measures, uint64_t examp
                               .duration = SteadyNow() - evaluation->begin,
                               .beside = std::move(beside)};
   if (!AreFinite(weights)) measured.measures.loss = std::numeric_limits<double>::quiet_NaN();
-  const ModelKeeper keeper(joined_.identity.run, {directory}, settings_, layout_);
+  RunSpec settings = settings_;
+  settings.model_files.overwrite = true;  // The program names the directory with each call.
+  const ModelKeeper keeper(joined_.identity.run, {directory}, settings, layout_);
   const EvaluationReporter reporter(joined_.identity, epoch_examples_, keeper, coordinator_);
   last_order_ = evaluation->order.number;
   has_measured_ = true;

@@ -12,6 +12,7 @@
 #include "common/config/field_table.h"
 #include "common/config/run_text.h"
 #include "common/files/whole_file.h"
+#include "common/log/log.h"
 #include "common/model_file/model_file.h"
 #include "common/process/version.h"
 
@@ -24,6 +25,13 @@ namespace fs = std::filesystem;
 std::string Setting(const char* path, const RunSpec& settings) {
   const Field& field = *FindField(path);
   return WriteField(field.type, field.get(settings));
+}
+
+std::string TextOf(const absl::Status& status) { return std::string(status.message()); }
+
+template <typename Value>
+std::string TextOf(const absl::StatusOr<Value>& result) {
+  return TextOf(result.status());
 }
 
 std::string FileName(const ModelFacts& facts) {
@@ -81,18 +89,25 @@ Result ModelKeeper::InFirst(const std::string& name,
     std::error_code error;
     fs::create_directories(directory, error);
     const fs::path path = error ? fs::path() : fs::absolute(directory, error) / name;
+    if (!error) {
+      // No other place is taken then: a user has to decide what becomes of that model.
+      if (absl::Status free = CheckReplaceable(path.string()); !free.ok()) return free;
+    }
     Result result = error ? Result(absl::DataLossError(
                                 fmt::format("cannot make {}: {}", directory, error.message())))
                           : use(path.lexically_normal().string());
     if (result.ok()) return result;
-    if (!first.has_value()) first = std::move(result);
+    if (first.has_value()) continue;
+    if (directories_.size() > 1) {
+      LogWarning("another directory is tried for weights", {{"reason", TextOf(result)}});
+    }
+    first = std::move(result);
   }
   return *std::move(first);
 }
 
 absl::Status ModelKeeper::Try() const {
   const auto try_path = [this](const std::string& path) -> absl::Status {
-    if (absl::Status free = CheckReplaceable(path); !free.ok()) return free;
     std::error_code error;
     const fs::space_info space = fs::space(fs::path(path).parent_path(), error);
     const uint64_t needed = layout_.parameters() * sizeof(float);
@@ -102,6 +117,11 @@ absl::Status ModelKeeper::Try() const {
     }
     return WholeFile::Create(path).status();
   };
+  const uint32_t first_epoch = settings_.model_files.save_every_epochs;
+  if (first_epoch > 0) {
+    absl::Status of_epoch = InFirst<absl::Status>(FileName({.epoch = first_epoch}), try_path);
+    if (!of_epoch.ok()) return of_epoch;
+  }
   return InFirst<absl::Status>(FileName({.is_final = true}), try_path);
 }
 
@@ -131,7 +151,6 @@ absl::StatusOr<std::string> ModelKeeper::Keep(const ModelFacts& facts,
   const auto keep = [&](const std::string& path) -> absl::StatusOr<std::string> {
     // Removes files that a killed worker left half-written; each may be as large as the model.
     RemoveAbandonedFiles(fs::path(path).parent_path());
-    if (absl::Status free = CheckReplaceable(path); !free.ok()) return free;
     const absl::Status written = WriteModelFile(path, layout_, metadata, weights, beside);
     if (!written.ok()) return written;
     return path;

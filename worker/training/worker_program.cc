@@ -17,6 +17,7 @@
 #include "common/model_file/model_file.h"
 #include "common/model_file/weights_digest.h"
 #include "common/policy/staleness_guard.h"
+#include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/wire/shard_wire.h"
 #include "worker/compute/open_device.h"
@@ -340,7 +341,8 @@ void WorkerProgram::Leave(const absl::Status& status) {
   const StepFigures::Figures figures = figures_.Read(absl::Now());
   // If the weights give one worker no finite values, they give them to none.
   const bool ends_run =
-      !status.ok() && figures.nonfinite.in_a_row >= settings_.training.nonfinite_max;
+      ExitCodeFor(status) == ExitCode::kDiverged ||
+      (!status.ok() && figures.nonfinite.in_a_row >= settings_.training.nonfinite_max);
   const std::string failure = status.ok() ? "" : std::string(status.message());
   const absl::Status left =
       LeaveRun(coordinator_, joined_.identity, failure, ends_run, figures.progress);

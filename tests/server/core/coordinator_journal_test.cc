@@ -101,7 +101,12 @@ TEST_F(CoordinatorJournalTest, AnOlderStateThanTheServersKnowIsRefusedUnlessItIs
     EXPECT_EQ(taken.code(), accepts ? absl::StatusCode::kOk : absl::StatusCode::kUnavailable);
     EXPECT_EQ(restored.rollback().code(),
               accepts ? absl::StatusCode::kOk : absl::StatusCode::kDataLoss);
-    if (accepts) EXPECT_GE(restored.orders().number, reports_[1].orders_seen);
+    if (!accepts) continue;
+    restored.Tick(now_);
+    EXPECT_GT(restored.orders().number, reports_[1].orders_seen) << "servers heed these";
+    EXPECT_GT(Value(restored.orders().view.number), Value(coordinator().orders().view.number));
+    EXPECT_GT(Value(restored.OnRegister({.host = "host"}, now_)->incarnation),
+              Value(bob_.incarnation));
   }
 }
 

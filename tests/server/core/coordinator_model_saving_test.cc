@@ -55,6 +55,21 @@ TEST(EvaluationsTest, OfFinalWeightsThatCouldNotBeSavedAreMadeAgainByAWorkerThat
   EXPECT_EQ(evaluations.WhyNotSaved(), "");
 }
 
+TEST(EvaluationsTest, OfFinalWeightsAreNotMadeAgainForAWorkerThatWasGivenUp) {
+  Evaluations evaluations(0, 0, 1);
+  evaluations.OnSaving(kAda, {Saving::State::kCan, ""});
+  evaluations.OnSaving(kBob, {Saving::State::kCan, ""});
+  evaluations.OnLastUpdate(1);
+  ASSERT_TRUE(evaluations.Assign(kBob));
+  evaluations.GiveUpHolder();
+  ASSERT_TRUE(evaluations.Assign(*evaluations.Choose({kAda, kBob})));
+
+  ASSERT_TRUE(evaluations.Report(kAda, 2, {.model_failure = "full"}, kHash, {kAda, kBob}).ok());
+
+  EXPECT_TRUE(evaluations.final_done());
+  EXPECT_EQ(evaluations.WhyNotSaved(), "full");
+}
+
 TEST(EvaluationsTest, TellWhyTheFinalWeightsWereNotSavedIfAWorkerWasToldWhere) {
   struct Case {
     std::optional<Saving> saving;
@@ -95,6 +110,18 @@ TEST_F(CoordinatorTest, FailsInItsFirstEpochIfNoWorkerCanSaveThoughOneWasToldWhe
 
   EXPECT_EQ(coordinator().phase(), Phase::kFailed);
   EXPECT_EQ(coordinator().failure(), "no worker can save the trained weights: worker 0: /x: full");
+}
+
+TEST_F(CoordinatorTest, AWorkerThatComesLateDoesNotEndTheRunBecauseItCannotSave) {
+  Train(Spec());
+  ASSERT_TRUE(coordinator().OnSaving(ada_, {Saving::State::kCan, ""}, now_).ok());
+  ASSERT_TRUE(coordinator().OnSaving(bob_, {Saving::State::kNotAsked, ""}, now_).ok());
+  ASSERT_TRUE(coordinator().OnLeave(ada_, "", now_).ok());
+  const Identity late = Join();
+
+  ASSERT_TRUE(coordinator().OnSaving(late, {Saving::State::kCannot, "full"}, now_).ok());
+
+  EXPECT_EQ(coordinator().phase(), Phase::kTraining);
 }
 
 TEST_F(CoordinatorTest, GoesOnWithoutAWorkerThatCanSaveOnceItHasDoneWork) {

@@ -155,6 +155,18 @@ TEST_F(ModelKeeperTest, SavesInTheFirstDirectoryThatWorks) {
   EXPECT_FALSE(ModelKeeper(kRun, {"", ""}, Settings(), layout_).keeps());
 }
 
+TEST_F(ModelKeeperTest, TakesNoOtherDirectoryWhereAModelOfAnotherRunStandsInTheWay) {
+  ASSERT_TRUE(
+      ModelKeeper(kRun, {folder_}, Settings(), layout_).Keep(Facts(2, false), weights_).ok());
+  RunSpec settings = Settings();
+  settings.model_files.save_every_epochs = 2;
+
+  const ModelKeeper other(kRun + 1, {folder_, folder_ / "good"}, settings, layout_);
+
+  EXPECT_THAT(std::string(other.Try().message()), HasSubstr("model-epoch-0002.safetensors is the"));
+  EXPECT_FALSE(other.Keep(Facts(2, false), weights_).ok());
+}
+
 TEST_F(ModelKeeperTest, TryingFindsADirectoryThatCannotBeWrittenAndLeavesNothing) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "file") << "x";
