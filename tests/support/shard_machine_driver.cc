@@ -198,7 +198,7 @@ ShardMachine::Options TestOptions(const ConsistencySpec& consistency) {
   return {.stages = {{.consistency = consistency, .learning_rate = 1.0}}, .takes_composites = true};
 }
 
-ShardMachine::Options Saving(const ConsistencySpec& consistency) {
+ShardMachine::Options WithSaves(const ConsistencySpec& consistency) {
   ShardMachine::Options options = TestOptions(consistency);
   options.saves = true;
   return options;

@@ -167,7 +167,7 @@ ShardPlan TestPlan();
 ShardMachine::Options TestOptions(const ConsistencySpec& consistency);
 
 /// Does the same for a shard that saves its state.
-ShardMachine::Options Saving(const ConsistencySpec& consistency);
+ShardMachine::Options WithSaves(const ConsistencySpec& consistency);
 
 /// Returns an order to save: this version, where shards are in step.
 SaveOrder OrderOf(uint64_t number, uint64_t version = 0);

@@ -16,6 +16,14 @@ namespace {
 constexpr WorkerId kAda{0};
 constexpr WorkerId kBob{1};
 
+/// What a worker told of its directory, whether it left then, and what the last report says.
+struct EndCase {
+  std::optional<Saving> saving;
+  bool leaves;
+  Evaluation result;
+  std::string why;
+};
+
 TEST(EvaluationsTest, AreMadeByAWorkerThatCanSaveIfTheWeightsAreToBeSaved) {
   const WorkerId cat{2};
   Evaluations evaluations(1, 2, 10);
@@ -71,14 +79,8 @@ TEST(EvaluationsTest, OfFinalWeightsAreNotMadeAgainForAWorkerThatWasGivenUp) {
 }
 
 TEST(EvaluationsTest, TellWhyTheFinalWeightsWereNotSavedIfAWorkerWasToldWhere) {
-  struct Case {
-    std::optional<Saving> saving;
-    bool leaves = false;
-    Evaluation result;
-    std::string why;
-  };
   using State = Saving::State;
-  const Case cases[] = {
+  const EndCase cases[] = {
       {std::nullopt, false, {}, ""},
       {Saving{State::kNotAsked, ""}, false, {}, ""},
       {Saving{State::kCan, ""}, false, {.model_file = "/m"}, ""},
@@ -89,7 +91,7 @@ TEST(EvaluationsTest, TellWhyTheFinalWeightsWereNotSavedIfAWorkerWasToldWhere) {
        {},
        "the workers that were told where to save them have left"},
   };
-  for (const Case& each : cases) {
+  for (const EndCase& each : cases) {
     Evaluations evaluations(0, 0, 1);
     if (each.saving.has_value()) evaluations.OnSaving(kAda, *each.saving);
     if (each.leaves) evaluations.Forget(kAda);

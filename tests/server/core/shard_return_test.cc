@@ -41,7 +41,7 @@ class ShardReturnTest : public testing::Test {
 
   /// Under async: versions 1 to 3, of which 2 is saved.
   void StartAsync() {
-    Start(Saving({Policy::kAsync}));
+    Start(WithSaves({Policy::kAsync}));
     driver_->Push(PushOf(0, 1, 0), 1);
     driver_->PublishAll();
     driver_->Push(PushOf(0, 2, 1), 10);
@@ -118,7 +118,7 @@ TEST_F(ShardReturnTest, APushOfTheLifeBeforeThatIsPartOfTheWeightsGetsItsAnswerA
 }
 
 TEST_F(ShardReturnTest, APullOfTheLifeBeforeIsAnsweredAtOnceAndMayBeTrainedOn) {
-  Start(Saving({Policy::kHardsync}));
+  Start(WithSaves({Policy::kHardsync}));
   driver_->Return(Life{1});
 
   const PullDecision decision =
@@ -131,7 +131,7 @@ TEST_F(ShardReturnTest, APullOfTheLifeBeforeIsAnsweredAtOnceAndMayBeTrainedOn) {
 
 /// The shard makes versions again that have the numbers of versions which the reader may hold.
 TEST_F(ShardReturnTest, ValuesOfTheLifeBeforeAreNotBuiltUpon) {
-  ShardMachine::Options options = Saving({Policy::kAsync});
+  ShardMachine::Options options = WithSaves({Policy::kAsync});
   options.versions_kept = 2;
   Start(options);
   driver_->Return(Life{1});
@@ -147,7 +147,7 @@ TEST_F(ShardReturnTest, ValuesOfTheLifeBeforeAreNotBuiltUpon) {
 }
 
 TEST_F(ShardReturnTest, InStepAPullOfALifeToComeTriesAgain) {
-  Start(Saving({Policy::kHardsync}));
+  Start(WithSaves({Policy::kHardsync}));
 
   const PullDecision early = driver_->Pull(InLife(1, TrainingPullOf(0)));
   driver_->Return(Life{1});
@@ -167,7 +167,7 @@ TEST_F(ShardReturnTest, OutOfStepAPullOfALifeThatIsNotToComeIsAnswered) {
 }
 
 TEST_F(ShardReturnTest, OnlyTheSavedVersionIsKeptForReaders) {
-  ShardMachine::Options options = Saving({Policy::kAsync});
+  ShardMachine::Options options = WithSaves({Policy::kAsync});
   options.versions_kept = 3;
   Start(options);
   for (uint64_t version = 0; version < 5; ++version) {
@@ -187,7 +187,7 @@ TEST_F(ShardReturnTest, OnlyTheSavedVersionIsKeptForReaders) {
 }
 
 TEST_F(ShardReturnTest, CallsAndMemoryOfTheLifeBeforeAreFree) {
-  Start(Saving({Policy::kSoftsync}));
+  Start(WithSaves({Policy::kSoftsync}));
   driver_->Pull(TrainingPullOf(0, /*min_version=*/5));
   driver_->Push(PushOf(0, 1, 0), 1);
   driver_->core().OnPull(CallId{1001}, TrainingPullOf(1));
@@ -204,7 +204,7 @@ TEST_F(ShardReturnTest, CallsAndMemoryOfTheLifeBeforeAreFree) {
 }
 
 TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {
-  Start(Saving({Policy::kAsync}));
+  Start(WithSaves({Policy::kAsync}));
   driver_->Pull(TrainingPullOf(0, /*min_version=*/5));
   driver_->core().OnPull(CallId{1001}, TrainingPullOf(1));
   driver_->core().OnPull(CallId{1002}, {.shard_map = TestPlan().shard_map});
@@ -222,7 +222,7 @@ TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {
 }
 
 TEST_F(ShardReturnTest, MiniBatchesOfTheOpenRoundAreNamedAgainToTheSameMembers) {
-  Start(Saving({Policy::kHardsync}));
+  Start(WithSaves({Policy::kHardsync}));
   driver_->OnSaveOrder(OrderOf(1, 1));
   for (uint32_t worker = 0; worker < 2; ++worker) driver_->Pull(TrainingPullOf(worker));
   for (uint32_t worker = 0; worker < 2; ++worker) driver_->Push(PushOf(worker, 1, 0), 1);
@@ -243,7 +243,7 @@ TEST_F(ShardReturnTest, MiniBatchesOfTheOpenRoundAreNamedAgainToTheSameMembers) 
 }
 
 TEST_F(ShardReturnTest, ADrainedShardOwesWorkAgainIfItReturnsToAnEarlierVersion) {
-  Start(Saving({Policy::kHardsync}), 1);
+  Start(WithSaves({Policy::kHardsync}), 1);
   driver_->Push(PushOf(0, 1, 0), 1);
   driver_->OnPhase(Phase::kDraining, 1);
   driver_->PublishAll();
@@ -258,7 +258,7 @@ TEST_F(ShardReturnTest, ADrainedShardOwesWorkAgainIfItReturnsToAnEarlierVersion)
 }
 
 TEST_F(ShardReturnTest, AGradientOfAnEarlierStageIsLateAfterAReturnToo) {
-  ShardMachine::Options options = Saving({Policy::kHardsync});
+  ShardMachine::Options options = WithSaves({Policy::kHardsync});
   options.stages.push_back({.consistency = {Policy::kAsync}});
   Start(options, 1);
   driver_->Push(PushOf(0, 1, 0), 1);
@@ -284,7 +284,7 @@ TEST_F(ShardReturnTest, AGradientOfAnEarlierStageIsLateAfterAReturnToo) {
 TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisLife) {
   ConsistencySpec ssp = {.policy = Policy::kSsp};
   ssp.parameters["slack"] = 0;
-  Start(Saving(ssp));
+  Start(WithSaves(ssp));
   driver_->Pull(TrainingPullOf(0));
   driver_->Pull(TrainingPullOf(1));
   driver_->OnSaveOrder(OrderOf(1));
@@ -313,7 +313,7 @@ TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisLife) {
 TEST_F(ShardReturnTest, NobodyIsAwaitedForAPullOfTheLifeBefore) {
   ConsistencySpec ssp = {.policy = Policy::kSsp};
   ssp.parameters["slack"] = 0;
-  Start(Saving(ssp));
+  Start(WithSaves(ssp));
   driver_->Return(Life{1});
 
   EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(TrainingPullOf(1))));
@@ -359,7 +359,7 @@ ShardMachine NextProcess(const ShardMachine& machine, const ShardMachine::Option
 }
 
 TEST_F(ShardReturnTest, InTheSameLifeTheNextProcessKnowsAllButTheCalls) {
-  Start(Saving({Policy::kAsync}));
+  Start(WithSaves({Policy::kAsync}));
   driver_->Push(PushOf(0, 1, 0), 1);
   driver_->PublishAll();
   driver_->Pull({.shard_map = TestPlan().shard_map, .min_version = Version{9}});
@@ -369,7 +369,7 @@ TEST_F(ShardReturnTest, InTheSameLifeTheNextProcessKnowsAllButTheCalls) {
   ASSERT_EQ(core().pulls_under_way(), 1u);
 
   const EndedProcess end = {.oldest_kept = Version{1}, .saved = core().state().last_saved};
-  const ShardMachine next = NextProcess(core(), Saving({Policy::kAsync}), end);
+  const ShardMachine next = NextProcess(core(), WithSaves({Policy::kAsync}), end);
 
   next.CheckInvariants();
   EXPECT_EQ(next.waiting(), 0u);
@@ -382,7 +382,7 @@ TEST_F(ShardReturnTest, InTheSameLifeTheNextProcessKnowsAllButTheCalls) {
 }
 
 TEST_F(ShardReturnTest, InTheSameLifeVersionsWhoseValuesAreGoneAreNotKept) {
-  ShardMachine::Options options = Saving({Policy::kAsync});
+  ShardMachine::Options options = WithSaves({Policy::kAsync});
   options.versions_kept = 3;
   Start(options);
   for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
@@ -411,7 +411,7 @@ TEST_F(ShardReturnTest, InTheSameLifeASaveThatDidNotComeToTheDiskIsDueAgain) {
   ASSERT_EQ(core().state().last_saved, Version{2});
   const EndedProcess end = {.oldest_kept = Version{3}, .saved = Version{0}};
 
-  ShardMachine next(Saving({Policy::kAsync}));
+  ShardMachine next(WithSaves({Policy::kAsync}));
   next.Restore(core().state());
   EXPECT_TRUE(next.OnProcessEnd(end).saves);
 
@@ -442,7 +442,7 @@ TEST_F(ShardReturnTest, AStateWithoutItsVersionsIsRefused) {
 }
 
 TEST_F(ShardReturnTest, TheStagesThatAChangeAddedAreInTheBytes) {
-  Start(Saving({Policy::kAsync}));
+  Start(WithSaves({Policy::kAsync}));
   std::vector<RunStage> stages = TestOptions({Policy::kAsync}).stages;
   stages.push_back({.consistency = Softsync(2), .learning_rate = 0.25, .begins_at_once = true});
   driver_->OnStages(stages);

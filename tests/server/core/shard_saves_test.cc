@@ -50,7 +50,7 @@ class ShardSavesUnderPolicy : public ShardSavesTest, public testing::WithParamIn
   bool is_in_step() const { return GetParam().consistency.traits().in_step; }
   Versions saved() const { return SavedBy(driver_); }
 
-  ShardMachineDriver driver_{Saving(GetParam().consistency)};
+  ShardMachineDriver driver_{WithSaves(GetParam().consistency)};
 };
 
 TEST_P(ShardSavesUnderPolicy, TheInitialWeightsAreSaved) { EXPECT_EQ(saved(), (Versions{0})); }
@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& tested) { return tested.param.name; });
 
 TEST_F(ShardSavesTest, WeightsOfANewGrantAreSavedAgain) {
-  ShardMachine core(Saving({Policy::kAsync}));
+  ShardMachine core(WithSaves({Policy::kAsync}));
   core.SetPlan(TestPlan());
   core.OnView(FoundingView(1));
   core.OnPhase(Phase::kInitializing, Version{});
@@ -135,14 +135,14 @@ TEST_F(ShardSavesTest, WeightsOfANewGrantAreSavedAgain) {
 }
 
 TEST_F(ShardSavesTest, WithoutWeightsThereIsNothingToSave) {
-  ShardMachine core(Saving({Policy::kAsync}));
+  ShardMachine core(WithSaves({Policy::kAsync}));
   core.SetPlan(TestPlan());
   EXPECT_FALSE(core.OnSaveOrder(OrderOf(1)).saves);
   EXPECT_TRUE(core.OnInitialized(1).saves);
 }
 
 TEST_F(ShardSavesTest, AVersionThatIsThereIsSavedAtOnce) {
-  ShardMachineDriver driver(Saving({Policy::kAsync}));
+  ShardMachineDriver driver(WithSaves({Policy::kAsync}));
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0), 1);
 
@@ -153,7 +153,7 @@ TEST_F(ShardSavesTest, AVersionThatIsThereIsSavedAtOnce) {
 }
 
 TEST_F(ShardSavesTest, AnOrderWaitsForTheRoundThatHasGradients) {
-  ShardMachineDriver driver(Saving({Policy::kSoftsync}));
+  ShardMachineDriver driver(WithSaves({Policy::kSoftsync}));
   driver.Start(FoundingView(2));
   driver.Push(PushOf(0, 1, 0), 1);
   driver.Push(PushOf(1, 1, 0), 1);
@@ -167,7 +167,7 @@ TEST_F(ShardSavesTest, AnOrderWaitsForTheRoundThatHasGradients) {
 }
 
 TEST_F(ShardSavesTest, InStepAnOrderThatComesJustInTimeIsObeyedAtOnceAndALaterOneNever) {
-  ShardMachineDriver driver(Saving({Policy::kHardsync}));
+  ShardMachineDriver driver(WithSaves({Policy::kHardsync}));
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0), 1);
   driver.PublishAll();
@@ -185,7 +185,7 @@ TEST_F(ShardSavesTest, InStepAnOrderThatComesJustInTimeIsObeyedAtOnceAndALaterOn
 }
 
 TEST_F(ShardSavesTest, InStepTheVersionIsSavedThatAnExcuseDecides) {
-  ShardMachineDriver driver(Saving({Policy::kHardsync}));
+  ShardMachineDriver driver(WithSaves({Policy::kHardsync}));
   driver.Start(FoundingView(2));
   driver.OnSaveOrder(OrderOf(1, 1));
   driver.Push(PushOf(0, 1, 0), 1);
@@ -197,7 +197,7 @@ TEST_F(ShardSavesTest, InStepTheVersionIsSavedThatAnExcuseDecides) {
 }
 
 TEST_F(ShardSavesTest, InStepTheVersionIsSavedThatASmallerViewDecides) {
-  ShardMachineDriver driver(Saving({Policy::kHardsync}));
+  ShardMachineDriver driver(WithSaves({Policy::kHardsync}));
   driver.Start(FoundingView(2));
   driver.OnSaveOrder(OrderOf(1, 1));
   driver.Push(PushOf(0, 1, 0), 1);
@@ -210,7 +210,7 @@ TEST_F(ShardSavesTest, InStepTheVersionIsSavedThatASmallerViewDecides) {
 }
 
 TEST_F(ShardSavesTest, OrdersBringTheOrderToSave) {
-  ShardMachineDriver driver(Saving({Policy::kAsync}));
+  ShardMachineDriver driver(WithSaves({Policy::kAsync}));
   driver.Start(FoundingView(1));
   driver.Push(PushOf(0, 1, 0), 1);
   driver.PublishAll();
@@ -224,7 +224,7 @@ TEST_F(ShardSavesTest, OrdersBringTheOrderToSave) {
 TEST_F(ShardSavesTest, TheShardThatHandsOutTheWorkSavesTheLastVersionWhenNoWorkIsLeft) {
   ShardPlan plan = TestPlan();
   plan.batches_total = 1;
-  ShardMachineDriver driver(Saving({Policy::kHardsync}), plan);
+  ShardMachineDriver driver(WithSaves({Policy::kHardsync}), plan);
   driver.Start(FoundingView(1));
   driver.Pull(TrainingPullOf(0));
   driver.Push(PushOf(0, 1, 0), 1);
