@@ -42,7 +42,7 @@ absl::Status Coordinator::CheckRollback(const ServerReport& report) {
     // since had orders of its own.
     const uint64_t behind = report.orders_seen - orders_.number;
     orders_.number += behind;
-    membership_.SkipNumbers(behind);
+    membership_.SkipNumbers(behind + 1);
     ++journal_changes_;
     AddNote(true, "goes on from an older state of the coordinator, as it was told to",
             {{"orders_behind", behind}});
