@@ -330,7 +330,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   absl::Time next_look_at_credentials = SteadyNow() + kCredentialsInterval;
   next_warning_ = absl::Now() + kWarningInterval;
   while (!sync_->result().has_value()) {
-    // Those that watch its health learn of a failed run, although the server may stay.
+    // Supervisors that watch its health learn of a failed run, although the server may stay.
     if (sync_->run_has_failed()) server_->GetHealthCheckService()->SetServingStatus(false);
     if (coordinator_ != nullptr) {
       if (absl::Status own = coordinator_->Rollback(); !own.ok()) return own;

@@ -99,7 +99,7 @@ TEST(StopSignalTest, RunsNoHandlerOnAnyThread) {
   }
 }
 
-// Whoever rotates logs sends the first of these; batch systems send the others.
+// Programs that rotate logs send the first of these, and batch systems the others.
 TEST(StopSignalDeathTest, WithoutATerminalGoesOnAfterSignalsOfOtherMeanings) {
   EXPECT_EXIT(
       {
