@@ -19,6 +19,7 @@
 #include "common/rpc/secure_credentials.h"
 #include "common/security/credential_files.h"
 #include "deploy/psctl/operator_client.h"
+#include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/server_probe.h"
 #include "deploy/psctl/text_table.h"
 

@@ -12,6 +12,7 @@
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/config_loading.h"
 #include "deploy/psctl/operator_client.h"
+#include "deploy/psctl/progress_view.h"
 #include "deploy/psctl/status_screen.h"
 #include "deploy/psctl/status_view.h"
 #include "deploy/psctl/status_watch.h"
