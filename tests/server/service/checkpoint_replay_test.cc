@@ -32,10 +32,7 @@ class CheckpointReplayTest : public ShardServiceTest {
       return CheckpointStore::Open(disk_, directory_, run, ShardId{0});
     };
   }
-  ~CheckpointReplayTest() override {
-    service_.reset();  // It may still write.
-    std::filesystem::remove_all(directory_);
-  }
+  ~CheckpointReplayTest() override { std::filesystem::remove_all(directory_); }
 
   /// Runs a shard of which version 0 and a later one are saved, and which makes 4 versions.
   void Train() {
@@ -48,8 +45,7 @@ class CheckpointReplayTest : public ShardServiceTest {
     AwaitReport([](const v1::ShardStatus& status) { return status.checkpoint().version() >= 2; },
                 "a checkpoint");
     PushOnes(4);
-    loopback_.server->Shutdown(std::chrono::system_clock::now());
-    service_.reset();
+    EndProcess();
   }
 
   void PushOnes(uint64_t sequence) {
@@ -146,8 +142,7 @@ TEST_F(CheckpointReplayTest, ACheckpointWithoutALogIsNamed) {
   AwaitReport([](const v1::ShardStatus& status) { return status.has_checkpoint(); },
               "a checkpoint");
   service_->Drain(absl::Seconds(20));
-  loopback_.server->Shutdown(std::chrono::system_clock::now());
-  service_.reset();
+  EndProcess();
 
   const absl::StatusOr<ReplayedLog> replayed =
       ReplayLog(disk_, Logged(), Folders().front(), nullptr);

@@ -28,10 +28,7 @@ class RunStartTest : public ShardServiceTest {
       return CheckpointStore::Open(disk_, directory_, run, ShardId{0});
     };
   }
-  ~RunStartTest() override {
-    service_.reset();  // It may still write.
-    std::filesystem::remove_all(directory_);
-  }
+  ~RunStartTest() override { std::filesystem::remove_all(directory_); }
 
   /// Runs a shard of which version 1 is saved and version 2 is not. Returns the weights of version
   /// 2.
@@ -45,7 +42,7 @@ class RunStartTest : public ShardServiceTest {
                 "a checkpoint of version 1");
     EXPECT_EQ(PushOnes(2).outcome(), v1::APPLIED);
     std::vector<float> weights = Pull(2).values;
-    End();
+    EndProcess();
     return weights;
   }
 
@@ -58,11 +55,6 @@ class RunStartTest : public ShardServiceTest {
     orders_ = {};
     Serve(kAsync, 1);
     ASSERT_TRUE(SendInitialWeights(std::vector<float>(values_, 0.5f)).ok());
-  }
-
-  void End() {
-    loopback_.server->Shutdown(std::chrono::system_clock::now());
-    service_.reset();
   }
 
   v1::PushReply PushOnes(uint64_t sequence) {

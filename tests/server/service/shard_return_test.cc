@@ -28,10 +28,7 @@ class ShardReturnTest : public ShardServiceTest {
       return CheckpointStore::Open(disk_, directory_, run, ShardId{0}, has_begun);
     };
   }
-  ~ShardReturnTest() override {
-    service_.reset();  // It may still write.
-    std::filesystem::remove_all(directory_);
-  }
+  ~ShardReturnTest() override { std::filesystem::remove_all(directory_); }
 
   /// Returns what the shard reports to the coordinator.
   v1::SyncServerRequest Report() {
@@ -72,8 +69,7 @@ class ShardReturnTest : public ShardServiceTest {
 
   /// Ends the process and starts another one, which knows nothing but what is on the disk.
   void Restart() {
-    loopback_.server->Shutdown(std::chrono::system_clock::now());
-    service_.reset();
+    EndProcess();
     const ServerOrders orders = orders_;
     Serve(kAsync, 2);
     orders_ = orders;
@@ -221,7 +217,7 @@ TEST_F(ShardReturnTest, ADirectoryThatIsNotThereMayComeBack) {
   EXPECT_FALSE(before.knows_saved());
   EXPECT_THAT(before.status().checkpoint_failure(), HasSubstr("is its disk mounted"));
   EXPECT_FALSE(std::filesystem::exists(unmounted));
-  service_.reset();
+  EndProcess();
   is_mounted = true;
   v1::SyncServerRequest after;
   other.Describe(after);
@@ -262,7 +258,7 @@ TEST_F(ShardReturnTest, AProcessWaitsForTheDirectoryThatAnotherOneHas) {
   other.Describe(report);
   EXPECT_FALSE(report.knows_saved());
   EXPECT_EQ(report.failure(), "");
-  service_.reset();
+  EndProcess();
   other.Describe(report);
   EXPECT_TRUE(report.knows_saved());
 }

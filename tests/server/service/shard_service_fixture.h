@@ -84,8 +84,13 @@ class ShardServiceTest : public testing::Test {
   }
 
   void TearDown() override {
-    if (loopback_.server == nullptr) return;
+    if (loopback_.server != nullptr) EndProcess();
+  }
+
+  /// Ends the shard and all calls to it, as the end of its process would.
+  void EndProcess() {
     loopback_.server->Shutdown(std::chrono::system_clock::now());
+    service_.reset();
   }
 
   void SetPhase(Phase phase) {

@@ -4,6 +4,7 @@
 
 #include <thread>
 
+#include "common/process/exit_code.h"
 #include "tests/support/fake_coordinator.h"
 
 namespace slipstream {
@@ -64,7 +65,7 @@ TEST_F(HeartbeatTest, AFailedRunInterruptsWithItsReason) {
 
   AwaitInterruption();
 
-  EXPECT_EQ(interruption_.failure(), absl::AbortedError("the run failed: a server was lost"));
+  EXPECT_EQ(interruption_.failure(), RunFailedError("the run failed: a server was lost"));
 }
 
 TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {

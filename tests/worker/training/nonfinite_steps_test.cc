@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/process/exit_code.h"
+
 namespace slipstream {
 namespace {
 
@@ -62,7 +64,7 @@ TEST(NonfiniteStepsTest, EndWithWhatToDo) {
 
   const absl::Status status = steps.OnNonfinite(7, "a loss of nan");
 
-  EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(ExitCodeFor(status), ExitCode::kDiverged);
   EXPECT_EQ(std::string(status.message()),
             "training diverged: 2 mini-batches in a row gave no finite numbers; the last, "
             "mini-batch 7, gave a loss of nan. Lower optimizer.learning_rate, or let it rise "
