@@ -49,6 +49,9 @@ struct EncodingRow {
   /// Seide et al., Interspeech 2014).
   bool feeds_error_back = false;
 
+  /// Set if the values of a block that are 0 take part in a mean that stands for other values.
+  bool averages_zeros = false;
+
   /// Set if weights may travel in this encoding, too.
   bool carries_weights = true;
 };
@@ -84,6 +87,7 @@ inline constexpr std::array kEncodingRows = {
         .block_values = 256,
         .block_bytes = 9,
         .feeds_error_back = true,
+        .averages_zeros = true,
         .carries_weights = false},
     EncodingRow{.kind = Encoding::kTwoBit,
                 .name = "twobit",

@@ -22,6 +22,20 @@ inline std::string Printable(std::string_view text) {
   return printable;
 }
 
+/// Does the same for text of several lines, and keeps their ends. For what a program prints of its
+/// own accord, where a text from a peer may have come in: no part of it may move the cursor.
+inline std::string PrintableLines(std::string_view text) {
+  std::string printable;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    printable += Printable(text.substr(0, end));
+    if (end == text.npos) break;
+    printable += '\n';
+    text.remove_prefix(end + 1);
+  }
+  return printable;
+}
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_BASE_PRINTABLE_H_

@@ -16,9 +16,8 @@ thread_local const LogLine* line_being_logged = nullptr;
 void Log(spdlog::level::level_enum level, const LogLine& line) {
   spdlog::logger* const logger = spdlog::default_logger_raw();
   if (!logger->should_log(level)) return;
-  line_being_logged = &line;
+  const BeingLogged scope(line);
   logger->log(level, spdlog::string_view_t(TextOf(line)));
-  line_being_logged = nullptr;
 }
 
 void LogDebug(std::string text, std::vector<LogField> fields) {
@@ -38,5 +37,8 @@ void LogError(std::string text, std::vector<LogField> fields) {
 }
 
 const LogLine* LineBeingLogged() { return line_being_logged; }
+
+BeingLogged::BeingLogged(const LogLine& line) : before_(std::exchange(line_being_logged, &line)) {}
+BeingLogged::~BeingLogged() { line_being_logged = before_; }
 
 }  // namespace slipstream

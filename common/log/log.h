@@ -25,6 +25,18 @@ void LogError(std::string text, std::vector<LogField> fields = {});
 /// if what is logged did not come through Log.
 const LogLine* LineBeingLogged();
 
+/// Makes a line the one that this thread is logging, until it goes.
+class BeingLogged {
+ public:
+  explicit BeingLogged(const LogLine& line);
+  ~BeingLogged();
+  BeingLogged(const BeingLogged&) = delete;
+  BeingLogged& operator=(const BeingLogged&) = delete;
+
+ private:
+  const LogLine* const before_;
+};
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_LOG_LOG_H_

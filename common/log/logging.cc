@@ -1,13 +1,14 @@
 #include "common/log/logging.h"
 
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "common/log/log_formatters.h"
+#include "common/log/log_sink.h"
 
 namespace slipstream {
 namespace {
@@ -32,15 +33,13 @@ void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format
   std::string name = source.role;
   if (source.number.has_value()) name += "-" + std::to_string(*source.number);
   // spdlog itself and every thread that logs own the logger.
-  auto logger = std::make_shared<spdlog::logger>(
-      name, std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>(name, std::make_shared<LogSink>(STDERR_FILENO));
   if (format == LogSpec::Format::kJson) {
     logger->set_formatter(std::make_unique<JsonLogFormatter>(source));
   } else {
     logger->set_formatter(std::make_unique<TextLogFormatter>());
   }
   logger->set_level(ToSpdlog(level));
-  logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(std::move(logger));
 }
 

@@ -31,9 +31,10 @@ struct LogSource {
 ///    "message":"worker registered","fields":{"worker":3,"incarnation":1}}
 ///
 /// Bytes of a message that are not UTF-8 are written as U+FFFD. In text format so are control
-/// characters, except for white space, which is written as a blank. Every line is flushed, so
-/// nothing is lost however the process ends. Call it once, before other threads start; a further
-/// call changes source, level and format.
+/// characters, except for white space, which is written as a blank. A line is written before this
+/// thread goes on, so nothing is lost however the process ends, unless nobody takes the lines or
+/// too many are alike (log_sink.h). Call it once, before other threads start; a further call
+/// changes source, level and format.
 void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format format);
 
 }  // namespace slipstream

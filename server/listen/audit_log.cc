@@ -2,8 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <utility>
+#include <cstdint>
+#include <optional>
 
 #include "common/base/log_line.h"
 #include "common/base/printable.h"
@@ -21,21 +21,13 @@ std::string Cut(const std::string& text) { return Printable(CutUtf8(text, kField
 
 void AuditLog::Note(const Event& event) {
   const bool is_refusal = event.event == "refused";
-  uint64_t left_out = 0;
+  std::optional<uint64_t> left_out;
   {
     MutexLock lock(mutex_);
-    Allowance& allowance = is_refusal ? of_refusals_ : of_others_;
-    const absl::Time now = now_();
-    const double seconds = absl::ToDoubleSeconds(now - std::exchange(allowance.counted, now));
-    allowance.left = std::min(kLinesAtOnce, allowance.left + kLinesPerSecond * seconds);
-    if (allowance.left < 1) {
-      ++allowance.left_out;
-      return;
-    }
-    allowance.left -= 1;
-    left_out = std::exchange(allowance.left_out, 0);
+    left_out = (is_refusal ? of_refusals_ : of_others_).Take(now_());
   }
-  if (left_out > 0) LogWarning("audit", {{"event", "left_out"}, {"lines", left_out}});
+  if (!left_out.has_value()) return;
+  if (*left_out > 0) LogWarning("audit", {{"event", "left_out"}, {"lines", *left_out}});
   const auto level = is_refusal ? spdlog::level::warn : spdlog::level::info;
   Log(level, LogLine("audit", {{"event", event.event},
                                {"identity", Cut(event.identity)},

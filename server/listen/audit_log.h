@@ -1,12 +1,12 @@
 #ifndef SLIPSTREAM_SERVER_LISTEN_AUDIT_LOG_H_
 #define SLIPSTREAM_SERVER_LISTEN_AUDIT_LOG_H_
 
-#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
+#include "common/base/allowance.h"
 #include "common/base/mutex.h"
 #include "common/process/steady_time.h"
 
@@ -43,16 +43,10 @@ class AuditLog {
 
  private:
   const std::function<absl::Time()> now_;
-  /// The lines that may still be written.
-  struct Allowance {
-    double left = kLinesAtOnce;
-    absl::Time counted = absl::InfinitePast();
-    uint64_t left_out = 0;
-  };
 
   Mutex mutex_;
-  Allowance of_refusals_ ABSL_GUARDED_BY(mutex_);
-  Allowance of_others_ ABSL_GUARDED_BY(mutex_);
+  Allowance of_refusals_ ABSL_GUARDED_BY(mutex_){kLinesAtOnce, kLinesPerSecond};
+  Allowance of_others_ ABSL_GUARDED_BY(mutex_){kLinesAtOnce, kLinesPerSecond};
 };
 
 }  // namespace slipstream
