@@ -105,14 +105,14 @@ std::string WithoutGroup(uint32_t group, const ClusterSpec& cluster) {
 }
 
 /// Returns the exit code of a process that has drained, and logs why it ends.
-int EndOf(absl::Status status, const absl::Status& push_log, const StopSignal& stop) {
-  // If the push log lacks pushes, this process has already logged that.
+int EndOf(absl::Status status, const absl::Status& files, const StopSignal& stop) {
+  // If a file lacks something, this process has already logged that.
   if (stop.stopped()) {
     LogInfo("stopped by a signal", {{"signal", stop.signal()}});
-    return push_log.ok() ? stop.ExitStatus() : static_cast<int>(ExitCodeFor(push_log));
+    return files.ok() ? stop.ExitStatus() : static_cast<int>(ExitCodeFor(files));
   }
   if (!status.ok()) LogError(std::string(status.message()));
-  status.Update(push_log);
+  status.Update(files);
   return static_cast<int>(ExitCodeFor(status));
 }
 
@@ -154,8 +154,8 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
     }
     status = process.Serve(stop);
   }
-  const absl::Status push_log = process.Finish();
-  const int code = EndOf(status, push_log, stop);
+  const absl::Status files = process.Finish();
+  const int code = EndOf(status, files, stop);
   if (process.IsAtDisk()) {
     // To wait for the disk could take any time. A checkpoint that is not complete has no name yet,
     // and the next process removes it.
@@ -174,6 +174,9 @@ int Main(int argc, char** argv) {
   const std::variant<CommandLine, int> parsed = ParseCommandLine(argc, argv);
   if (const int* code = std::get_if<int>(&parsed)) return *code;
   const auto& line = std::get<CommandLine>(parsed);
+  if (const absl::Status room = CheckThreadRoom(kThreadsNeeded); !room.ok()) {
+    return Exit(ExitCodeFor(room), "error: " + std::string(room.message()));
+  }
 
   const ConfigResult settings = LoadSettings(line);
   if (const auto* wrong = std::get_if<std::vector<Diagnostic>>(&settings)) {

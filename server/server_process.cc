@@ -158,10 +158,12 @@ void ServerProcess::LookAtCredentials(absl::Time now) {
 }
 
 absl::Status ServerProcess::WithRemedy(const absl::Status& cannot_listen) const {
-  const char* const remedy = absl::IsInvalidArgument(cannot_listen)
-                                 ? "correct it, or listen elsewhere with --listen HOST:PORT"
-                                 : "end the process that has the port, or listen elsewhere with "
-                                   "--listen HOST:PORT, where port 0 is any that is free";
+  const char* const remedy =
+      absl::IsInvalidArgument(cannot_listen)
+          ? "correct it, or listen elsewhere with --listen HOST:PORT"
+          : "see that the name is known and that no other process has the "
+            "port, or listen elsewhere with --listen HOST:PORT, where port 0 "
+            "is any that is free";
   if (options_.group.has_value()) {
     return absl::Status(cannot_listen.code(),
                         fmt::format("{}: {}", std::string(cannot_listen.message()), remedy));
@@ -314,6 +316,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   options.settings = ToYaml(options_.run);
   options.instance = RandomNumber();
   options.accepts_rollback = options_.accepts_rollback;
+  options.takeover = options_.run.cluster.lease;
   options.unreachable_max = options_.run.cluster.start_timeout;
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(
       CoordinatorAddress(), MakeChannelCredentials(ClientFiles(options_.credentials)),
@@ -362,11 +365,13 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
 absl::Status ServerProcess::Finish() {
   if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(false);
   if (sync_ != nullptr) sync_->Stop();
-  if (shard_ != nullptr) shard_->Drain(kDrainTime);
+  const absl::Status saved = shard_ == nullptr ? absl::OkStatus() : shard_->Drain(kDrainTime);
+  if (!saved.ok()) LogError(std::string(saved.message()));
   if (operation_ != nullptr) operation_->OnDrained(Drained());
   Shutdown();
   const std::string lost = shard_ == nullptr ? std::string() : shard_->FinishPushLog();
-  return lost.empty() ? absl::OkStatus() : absl::DataLossError(lost);
+  if (!saved.ok() || lost.empty()) return saved;
+  return absl::DataLossError(lost);
 }
 
 v1::DrainReply ServerProcess::Drained() {

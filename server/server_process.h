@@ -84,7 +84,8 @@ class ServerProcess {
   absl::Status Serve(const StopSignal& stop);
 
   /// Drains the shard, which takes at most kDrainTime, ends all calls, and waits until the push log
-  /// is written. DATA_LOSS if that lacks pushes.
+  /// is written. DATA_LOSS if the last checkpoint could not be written, which it logs, or if the
+  /// push log lacks pushes.
   absl::Status Finish();
 
   /// Returns whether a thread writes or reads a checkpoint, for which the destructor would wait.

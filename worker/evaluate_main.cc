@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -54,11 +55,15 @@ void AddFlags(CLI::App& app, CommandLine& line) {
 }
 
 std::string AccuracyText(const TestMeasures& measures) {
-  return measures.accuracy ? fmt::format("{:.2f}%", 100 * *measures.accuracy) : "-";
+  if (!measures.accuracy) return "-";
+  // Which class is the largest of values that are not finite is chance.
+  return std::isfinite(measures.loss) ? fmt::format("{:.2f}%", 100 * *measures.accuracy)
+                                      : "not finite";
 }
 
 nlohmann::ordered_json AccuracyJson(const TestMeasures& measures) {
-  return measures.accuracy ? nlohmann::ordered_json(*measures.accuracy) : nullptr;
+  const bool is_there = measures.accuracy.has_value() && std::isfinite(measures.loss);
+  return is_there ? nlohmann::ordered_json(*measures.accuracy) : nullptr;
 }
 
 std::string Text(const std::string& path, const ModelEvaluation& result) {

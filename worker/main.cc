@@ -22,6 +22,7 @@
 #include "common/process/environment.h"
 #include "common/process/exit_code.h"
 #include "common/process/guarded_main.h"
+#include "common/process/process_limits.h"
 #include "common/process/stop_signal.h"
 #include "common/process/version.h"
 #include "common/rpc/library_settings.h"
@@ -173,6 +174,10 @@ int Main(int argc, char** argv) {
   if (!unknown.empty()) {
     std::fputs(ToString(unknown).c_str(), stderr);
     return static_cast<int>(ExitCode::kConfiguration);
+  }
+  if (const absl::Status room = CheckThreadRoom(kThreadsNeeded); !room.ok()) {
+    std::fprintf(stderr, "ps_worker: error: %s\n", std::string(room.message()).c_str());
+    return static_cast<int>(ExitCodeFor(room));
   }
   if (worker) options.worker = WorkerId{*worker};
   StartLogging({"worker", std::nullopt}, options.log_level.value_or(LogSpec::Level::kInfo),

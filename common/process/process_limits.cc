@@ -1,8 +1,11 @@
 #include "common/process/process_limits.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -87,20 +90,19 @@ MemoryBytes OfGroups(const std::string& root, std::string group, const GroupFile
   return tightest;
 }
 
-bool NamesMemory(std::string_view controllers) {
+bool Names(std::string_view controllers, std::string_view controller) {
   std::istringstream names{std::string(controllers)};
   for (std::string name; std::getline(names, name, ',');) {
-    if (name == "memory") return true;
+    if (name == controller) return true;
   }
   return false;
 }
 
-}  // namespace
-
-MemoryBytes ReadMemoryBytes(const std::string& root) {
-  MemoryBytes tightest = OfMachine(root);
-  // Each line is "<number>:<controllers>:<path>", without controllers for version 2. If both
-  // versions are mounted, memory belongs to one of them, and the other has no such files.
+/// Calls `visit(path, version)` with this process's group in each hierarchy that may bound what
+/// `controller` counts. Each line of the file is "<number>:<controllers>:<path>", without
+/// controllers for version 2. If both versions are mounted, the controller belongs to one of them,
+/// and the other has no such files.
+void ForGroups(const std::string& root, std::string_view controller, const auto& visit) {
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':');
@@ -108,10 +110,96 @@ MemoryBytes ReadMemoryBytes(const std::string& root) {
     if (second == line.npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
     const std::string path = line.substr(second + 1);
-    if (controllers.empty()) tightest = Tighter(tightest, OfGroups(root, path, kVersion2));
-    if (NamesMemory(controllers)) tightest = Tighter(tightest, OfGroups(root, path, kVersion1));
+    if (controllers.empty()) visit(path, 2);
+    if (Names(controllers, controller)) visit(path, 1);
   }
+}
+
+/// Takes the limit over if it leaves less room than the one that `room` has.
+void Tighten(ThreadRoom& room, uint64_t limit, uint64_t used, std::string_view name) {
+  const uint64_t left = limit - std::min(limit, used);
+  if (left < room.left) room = {.limit = limit, .left = left, .name = std::string(name)};
+}
+
+/// Does so with the limits of a group and of all groups around it, as OfGroups does.
+void TightenByGroups(ThreadRoom& room, const std::string& mount, std::string group) {
+  while (group.ends_with('/')) group.pop_back();
+  while (true) {
+    const auto limit = ReadNumber(mount + group + "/pids.max");
+    const auto used = ReadNumber(mount + group + "/pids.current");
+    if (limit && used) Tighten(room, *limit, *used, "pids.max of the container or control group");
+    if (group.empty()) return;
+    group.resize(group.rfind('/') == group.npos ? 0 : group.rfind('/'));
+  }
+}
+
+/// Returns whether the user's limit does not hold for this process: the system lets those pass it
+/// that may change limits.
+bool MayPassUserLimit(const std::string& root) {
+  constexpr uint64_t kMayPass = uint64_t{1} << 24 | uint64_t{1} << 21;  // CAP_SYS_RESOURCE, _ADMIN.
+  std::ifstream status(root + "/proc/self/status");
+  for (std::string name; status >> name;) {
+    uint64_t set = 0;
+    if (name == "CapEff:" && status >> std::hex >> set) return (set & kMayPass) != 0;
+    status.ignore(std::numeric_limits<std::streamsize>::max(), '\n');
+  }
+  return false;
+}
+
+/// Returns how many threads this user's processes have, as far as they can be seen.
+uint64_t ThreadsOfUser(const std::string& root) {
+  uint64_t threads = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(root + "/proc", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string path = entry->path().string() + "/status";
+    if (ReadNamed(path, "Uid:") == uint64_t{getuid()} && entry->path().filename() != "self" &&
+        entry->path().filename() != "thread-self") {
+      threads += ReadNamed(path, "Threads:").value_or(1);
+    }
+  }
+  return threads;
+}
+
+}  // namespace
+
+MemoryBytes ReadMemoryBytes(const std::string& root) {
+  MemoryBytes tightest = OfMachine(root);
+  ForGroups(root, "memory", [&](const std::string& path, int version) {
+    tightest = Tighter(tightest, OfGroups(root, path, version == 2 ? kVersion2 : kVersion1));
+  });
   return tightest;
+}
+
+ThreadRoom ReadThreadRoom(const std::string& root) {
+  ThreadRoom room;
+  rlimit user = {};
+  if (getrlimit(RLIMIT_NPROC, &user) == 0 && user.rlim_cur != RLIM_INFINITY &&
+      !MayPassUserLimit(root)) {
+    Tighten(room, user.rlim_cur, ThreadsOfUser(root), "ulimit -u");
+  }
+  ForGroups(root, "pids", [&](const std::string& path, int version) {
+    TightenByGroups(room, root + (version == 2 ? "/sys/fs/cgroup" : "/sys/fs/cgroup/pids"), path);
+  });
+  return room;
+}
+
+absl::Status CheckThreadRoom(uint64_t needed, const ThreadRoom& room) {
+  if (room.left >= needed) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      fmt::format("there is no room for this program's threads: the limit of processes and threads "
+                  "({}) is {}, which leaves {}; needed: about {}. Raise it, or end other processes",
+                  room.name, room.limit, room.left, needed));
+}
+
+std::string ThreadFailureText() {
+  const ThreadRoom room = ReadThreadRoom();
+  const std::string limit =
+      room.name.empty()
+          ? "the limit of processes and threads (ulimit -u, or pids.max of the "
+            "container) or the memory is used up"
+          : fmt::format("the limit of processes and threads ({}) is {}", room.name, room.limit);
+  return fmt::format("cannot start a thread: {}; needed: about {}", limit, kThreadsNeeded);
 }
 
 uint64_t RaiseOpenFilesLimit() {

@@ -2,7 +2,10 @@
 #define SLIPSTREAM_COMMON_PROCESS_PROCESS_LIMITS_H_
 
 #include <cstdint>
+#include <limits>
 #include <string>
+
+#include "absl/status/status.h"
 
 namespace slipstream {
 
@@ -26,6 +29,28 @@ inline uint64_t AvailableMemoryBytes() { return ReadMemoryBytes().available; }
 /// Raises this process's limit on open files, which include connections, as far as is allowed. The
 /// soft limit, often 1024, is for programs that call select(). Returns the new limit.
 uint64_t RaiseOpenFilesLimit();
+
+/// Room for the threads of one server or worker, most of which are gRPC's. gRPC ends the program
+/// with SIGABRT if it cannot start one, so this is checked at the start.
+inline constexpr uint64_t kThreadsNeeded = 64;
+
+/// How many processes and threads may still be started, by the tightest limit: that of the user
+/// (ulimit -u), which root does not have, or of a control group around this process (pids.max). The
+/// largest number if nothing bounds them.
+struct ThreadRoom {
+  uint64_t limit = std::numeric_limits<uint64_t>::max();
+  uint64_t left = std::numeric_limits<uint64_t>::max();
+  std::string name;  // Of the limit, as users know it.
+};
+
+/// Reads the current values. `root` is as above.
+ThreadRoom ReadThreadRoom(const std::string& root = "");
+
+/// Returns RESOURCE_EXHAUSTED, naming the limit, if there is no room for `needed` threads.
+absl::Status CheckThreadRoom(uint64_t needed, const ThreadRoom& room = ReadThreadRoom());
+
+/// Says that a thread could not be started, and which limit may be to blame.
+std::string ThreadFailureText();
 
 }  // namespace slipstream
 

@@ -44,6 +44,10 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, Milliseconds(options.connect_timeout));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, Milliseconds(options.reconnect_wait_max));
+  // A server that is rescheduled keeps its name and gets another address. gRPC would look the name
+  // up every 30 s only, which is as long as a call is repeated.
+  arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
+                   Milliseconds(options.lookup_interval_min));
   return arguments;
 }
 

@@ -29,6 +29,9 @@ struct TransportOptions {
   absl::Duration connect_timeout = absl::Seconds(5);
   absl::Duration reconnect_wait_max = absl::Seconds(1);
 
+  /// A client that cannot connect looks the peer's name up again, but not sooner than after this.
+  absl::Duration lookup_interval_min = absl::Seconds(1);
+
   /// How long a connection may take for its handshake before the server closes it.
   absl::Duration handshake_timeout = absl::Seconds(5);
 

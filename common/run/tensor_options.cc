@@ -69,4 +69,13 @@ std::vector<OptionSpan> OptionSpansWithin(const ParameterRange& range, const Ten
   return spans;
 }
 
+std::vector<ParameterRange> FrozenWithin(const ParameterRange& range, const TensorLayout& layout,
+                                         const std::vector<TensorOptions>& items) {
+  std::vector<ParameterRange> frozen;
+  for (const OptionSpan& span : OptionSpansWithin(range, layout, /*weight_decay=*/0, items)) {
+    if (span.learning_rate_factor == 0) frozen.push_back(span.range);
+  }
+  return frozen;
+}
+
 }  // namespace slipstream

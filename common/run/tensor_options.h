@@ -64,6 +64,11 @@ std::vector<OptionSpan> OptionSpansWithin(const ParameterRange& range, const Ten
                                           double weight_decay,
                                           const std::vector<TensorOptions>& items);
 
+/// Returns the parts of `range` that the items freeze, in order and without overlap, as positions
+/// from its begin on.
+std::vector<ParameterRange> FrozenWithin(const ParameterRange& range, const TensorLayout& layout,
+                                         const std::vector<TensorOptions>& items);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_RUN_TENSOR_OPTIONS_H_

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/files/output_file.h"
 
 namespace slipstream {
 
@@ -45,12 +46,10 @@ class Descriptor {
   int fd_;
 };
 
-int OpenForAppending(const std::string& path) {
-  return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-}
+int OpenForAppending(const std::string& path) { return OpenOutput(path, O_APPEND, 0644); }
 
 absl::Status FileError(const std::string& path, int error) {
-  return absl::NotFoundError("cannot open " + path + ": " + strerror(error));
+  return absl::NotFoundError("cannot open " + path + ": " + WhyNoOutput(error));
 }
 
 /// The child's arguments and environment, made before fork. Between fork and exec only

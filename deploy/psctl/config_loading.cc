@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "common/base/printable.h"
 #include "common/config/run_config.h"
 #include "common/process/environment.h"
 #include "common/process/output_text.h"
@@ -23,7 +24,7 @@ Overrides OverridesOf(const ConfigArguments& arguments) {
 }  // namespace
 
 ExitCode Complain(ExitCode code, std::string_view message) {
-  WriteToStderr(fmt::format("psctl: error: {}\n", message));
+  WriteToStderr(fmt::format("psctl: error: {}\n", PrintableLines(message)));
   return code;
 }
 

@@ -57,7 +57,7 @@ absl::StatusOr<std::map<uint32_t, std::string>> ChosenServers(const DrainArgumen
   std::map<uint32_t, std::string> chosen;
   for (const v1::ShardStatus& shard : status->shards()) {
     if (arguments.server.value_or(shard.shard()) != shard.shard()) continue;
-    chosen[shard.shard()] = shard.address();
+    chosen[shard.shard()] = Printable(shard.address());
   }
   if (chosen.empty()) {
     return absl::FailedPreconditionError(

@@ -81,8 +81,8 @@ std::string CheckpointsText(const v1::RunStatus& status) {
     text += "; not all shards have one yet";
   }
   if (const uint64_t returns = ReturnsOf(status); returns > 0) {
-    text += fmt::format("; {} return{}, {} version{} lost", returns, returns == 1 ? "" : "s", lost,
-                        lost == 1 ? "" : "s");
+    text += fmt::format("; {} return{}, at least {} version{} lost", returns,
+                        returns == 1 ? "" : "s", lost, lost == 1 ? "" : "s");
   }
   return text;
 }
@@ -201,7 +201,7 @@ std::vector<ScreenLine> CheckpointAlarms(const v1::RunStatus& status) {
     if (IsBehindItsReturn(status, shard)) {
       lines.push_back(
           {fmt::format("shard {} went on from its checkpoint of version {} (life {}); it has lost "
-                       "{} versions so far",
+                       "at least {} versions so far",
                        shard.shard(), shard.returned_to(), shard.life(), shard.versions_lost()),
            LineStyle::kWarning});
     }

@@ -25,7 +25,7 @@ bool HasDurability(const v1::RunStatus& status);
 uint64_t ReturnsOf(const v1::RunStatus& status);
 
 /// Returns text such as "every 10.0 s; the oldest of the last ones 4.10 s ago, together 12.4 MiB; 1
-/// return, 34 versions lost". REQUIRES: HasDurability(status).
+/// return, at least 34 versions lost". REQUIRES: HasDurability(status).
 std::string CheckpointsText(const v1::RunStatus& status);
 
 /// Returns the checkpoint of another run that the run began with, as its first shard names it;

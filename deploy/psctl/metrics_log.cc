@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "common/files/output_file.h"
 #include "common/json/json_number.h"
 #include "common/json/json_text.h"
 #include "deploy/psctl/progress_view.h"
@@ -95,7 +95,7 @@ Json MetricsLog::NewLanes(const v1::RunStatus& status, StepsTold& steps_told) {
 
 MetricsLog::MetricsLog(const std::string& path)
     : path_(path),
-      file_(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
+      file_(OpenOutput(path, O_TRUNC, 0644)),
       open_error_(file_.is_open() ? 0 : errno) {}
 
 absl::Status MetricsLog::Add(absl::Duration since_start, const v1::RunStatus& status) {
@@ -142,7 +142,7 @@ absl::Status MetricsLog::Append(const std::string& line) {
   if (error != 0) {
     // A reader could not parse half a line, nor the next line behind it.
     [[maybe_unused]] const int cut = ftruncate(file_.get(), size_);
-    return absl::DataLossError("cannot write " + path_ + ": " + strerror(error));
+    return absl::DataLossError("cannot write " + path_ + ": " + WhyNoOutput(error));
   }
   size_ += static_cast<off_t>(line.size());
   return absl::OkStatus();

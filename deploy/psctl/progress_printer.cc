@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "common/base/printable.h"
 #include "common/log/log.h"
 #include "common/process/output_text.h"
 #include "deploy/psctl/progress_view.h"
@@ -42,7 +43,7 @@ void ProgressPrinter::Show(const v1::RunStatus& status, absl::Time now) {
 void ProgressPrinter::Note(std::string_view text) {
   if (is_json_) return LogInfo(std::string(text));
   ClearBar();
-  WriteToStderr(fmt::format("{}\n", text));
+  WriteToStderr(PrintableLines(text) + "\n");
 }
 
 void ProgressPrinter::ClearBar() {

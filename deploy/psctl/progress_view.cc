@@ -11,6 +11,7 @@
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "common/process/exit_code.h"
+#include "deploy/psctl/divergence.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
@@ -125,7 +126,7 @@ std::string VersionText(const v1::EvaluationStatus& evaluation) {
 absl::Status FailureOf(const v1::RunStatus& status) {
   if (status.phase() != v1::FAILED) return absl::OkStatus();
   const std::string why = "the run failed: " + status.failure();
-  return status.ended_by() == "diverged" ? DivergedError(why) : RunFailedError(why);
+  return HasDiverged(status) ? DivergedError(why) : RunFailedError(why);
 }
 
 std::string_view PhaseText(v1::Phase phase) {
@@ -197,10 +198,9 @@ std::string FormatProgressBar(const v1::RunStatus& status, size_t columns) {
 }
 
 std::string FormatEvaluation(const v1::EvaluationStatus& evaluation) {
-  const std::string accuracy =
-      evaluation.has_test_accuracy()
-          ? fmt::format("test accuracy {:.2f}%, ", 100 * evaluation.test_accuracy())
-          : "";
+  const std::string accuracy = evaluation.has_test_accuracy()
+                                   ? fmt::format("test accuracy {}, ", AccuracyText(evaluation))
+                                   : "";
   return fmt::format("{}epoch {}: {}test loss {:.4f}{} ({} examples in {})",
                      evaluation.final() ? "final weights, " : "", EpochText(evaluation), accuracy,
                      evaluation.test_loss(), VersionText(evaluation), evaluation.examples(),

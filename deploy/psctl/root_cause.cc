@@ -31,7 +31,7 @@ bool IsCutOff(const ProcessEnd& end) {
                              code == ExitCode::kRunFailed);
 }
 
-bool LostItsPushLog(const ProcessEnd& end) {
+bool LostAFile(const ProcessEnd& end) {
   return end.name.role == Role::kServer && end.was_told && end.signal == 0 &&
          end.exit_code == static_cast<int>(ExitCode::kIo);
 }
@@ -48,7 +48,7 @@ EndMeaning MeaningOf(const ProcessEnd& end) {
     return end.was_told ? EndMeaning::kHarmless : EndMeaning::kLostAggregator;
   }
   // Servers stay until psctl stops them, so even a clean end leaves the run without its weights.
-  const bool ended_well = (end.was_told && end.exit_code == 0) || LostItsPushLog(end);
+  const bool ended_well = (end.was_told && end.exit_code == 0) || LostAFile(end);
   return ended_well ? EndMeaning::kHarmless : EndMeaning::kFailure;
 }
 

@@ -25,8 +25,9 @@ enum class EndMeaning {
 EndMeaning MeaningOf(const ProcessEnd& end);
 
 /// Returns whether a server stopped when psctl told it to, and reports by its exit code that its
-/// push log lacks pushes. The run is over by then, and its weights are not affected.
-bool LostItsPushLog(const ProcessEnd& end);
+/// push log lacks pushes, or that its last checkpoint could not be written. The run is over by
+/// then, and its figures are not affected.
+bool LostAFile(const ProcessEnd& end);
 
 /// Returns whether the process reports by its exit code that it lost the run or its peers, or that
 /// this machine had no room for it before it began to train.

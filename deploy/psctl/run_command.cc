@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -26,10 +27,12 @@
 #include "common/log/logging.h"
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
+#include "common/process/process_limits.h"
 #include "common/process/stop_signal.h"
 #include "common/run/learning_warnings.h"
 #include "deploy/psctl/cluster.h"
 #include "deploy/psctl/config_loading.h"
+#include "deploy/psctl/divergence.h"
 #include "deploy/psctl/failure_report.h"
 #include "deploy/psctl/metrics_log.h"
 #include "deploy/psctl/operator_client.h"
@@ -130,6 +133,13 @@ absl::Status PushLogsWhole(const v1::RunStatus& status) {
   return absl::OkStatus();
 }
 
+/// Returns DATA_LOSS if a server's last checkpoint could not be written before it ended.
+absl::Status CheckpointsSaved(const std::vector<std::string>& lost) {
+  if (lost.empty()) return absl::OkStatus();
+  return absl::DataLossError(
+      fmt::format("{}; the figures of the run are whole", Printable(lost.front())));
+}
+
 /// Returns how far the run had come when somebody asked to stop.
 std::string ReachedText(const v1::RunStatus& status) {
   if (status.phase() < v1::TRAINING) return "before training had begun";
@@ -189,7 +199,7 @@ class LocalRun {
     const bool failed_to_start = !started.ok() && cluster_.ends().empty();
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
     cluster_.Stop(arguments_.stop_timeout);
-    NotePushLogs(result.status);
+    NoteLostFiles(result.status);
 
     const bool has_finished = result.status.phase() == v1::FINISHED;
     if (result.verdict == Verdict::kFinished || (stop_.stopped() && has_finished)) {
@@ -205,9 +215,9 @@ class LocalRun {
  private:
   RunWatch::Result Watch();
 
-  /// Adds to the status the push logs that lack pushes as servers reported by their exit codes,
-  /// when they could no longer be asked.
-  void NotePushLogs(v1::RunStatus& status) const;
+  /// Adds to the status the push logs that lack pushes, and the checkpoints that were not written,
+  /// as servers reported by their exit codes, when they could no longer be asked.
+  void NoteLostFiles(v1::RunStatus& status);
 
   int Finish(const RunWatch::Result& result);
 
@@ -252,6 +262,7 @@ class LocalRun {
   MetricsLog metrics_;
   ProgressPrinter progress_;
   Cluster cluster_;
+  std::vector<std::string> lost_checkpoints_;  // Why servers ended without their last ones.
 };
 
 RunWatch::Result LocalRun::Watch() {
@@ -275,14 +286,24 @@ RunWatch::Result LocalRun::Watch() {
       .Watch();
 }
 
-void LocalRun::NotePushLogs(v1::RunStatus& status) const {
+void LocalRun::NoteLostFiles(v1::RunStatus& status) {
   for (const ProcessEnd& end : cluster_.ends()) {
     const int shard = static_cast<int>(end.name.number);
-    if (!LostItsPushLog(end) || shard >= status.shards_size()) continue;
+    if (!LostAFile(end) || shard >= status.shards_size()) continue;
+    // What a server says last is what it lost last, which is the push log if it lost both.
+    const auto errors = LastErrorLines(directory_.LogPath(end.name), 2, IfNoError::kQuoteNone);
+    const auto lost = std::ranges::find_if(errors, [](const std::string& line) {
+      return line.find("the last checkpoint is not in ") != line.npos;
+    });
+    if (lost != errors.end()) {
+      status.mutable_shards(shard)->set_checkpoint_failure(*lost);
+      lost_checkpoints_.push_back(*lost);
+      if (std::next(lost) == errors.end()) continue;
+    }
     std::string& failure = *status.mutable_shards(shard)->mutable_push_log_failure();
     if (!failure.empty()) continue;
-    const auto lines = LastErrorLines(directory_.LogPath(end.name), 1, IfNoError::kQuoteNone);
-    failure = lines.empty() ? fmt::format("the push log of shard {} ends early", shard) : lines[0];
+    failure =
+        errors.empty() ? fmt::format("the push log of shard {} ends early", shard) : errors.back();
   }
 }
 
@@ -332,6 +353,7 @@ int LocalRun::Finish(const RunWatch::Result& result) {
   }
   absl::Status saved = ModelSaved(status);
   saved.Update(PushLogsWhole(status));
+  saved.Update(CheckpointsSaved(lost_checkpoints_));
   saved.Update(WorkersEnded(result.ends_before_finish));
   RunEnd end = EndOf("", std::string(saved.message()), static_cast<int>(ExitCodeFor(saved)));
   if (stop_.stopped()) {
@@ -405,7 +427,10 @@ int LocalRun::Fail(const RunWatch::Result& result) {
   } else {
     WriteToStderr(report.text);
   }
-  RunEnd end = EndOf("failed", report.message, static_cast<int>(report.exit_code));
+  const bool is_result = HasDiverged(result.status);
+  RunEnd end = EndOf(is_result ? "" : "failed", report.message, static_cast<int>(report.exit_code));
+  const bool has_table = is_result && arguments_.format == OutputFormat::kTable;
+  if (has_table) WriteToStdout(SummaryText(result.status, directory_.path()));
   end.log_lines = report.log_lines;
   return EndWithSummary(result.status, end);
 }
@@ -442,6 +467,8 @@ int RunCommand(const RunArguments& arguments) {
                          "");
   }
 
+  const absl::Status room = CheckThreadRoom(kThreadsNeeded);
+  if (!room.ok()) return EndWithStatus(arguments.format, room, "");
   std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
   const StopSignal stop;
   auto credentials = PsctlCredentials(spec.security);

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
@@ -48,11 +50,49 @@ absl::StatusOr<fs::path> CreateFresh(std::string_view name, absl::Time now) {
   return absl::NotFoundError("every name like runs/" + stem + " is taken");
 }
 
+/// Returns INVALID_ARGUMENT if another user could choose where this user's files go: everybody may
+/// replace what is in the directory; or another user has put it, or a link to it, where everybody
+/// may put something, such as /tmp. Elsewhere only somebody who is trusted can have done so: root
+/// often writes to a directory of another user that a container was given.
+absl::Status CheckIsOurs(const fs::path& path) {
+  struct stat entry = {};
+  struct stat found = {};
+  struct stat parent = {};
+  const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
+  if (lstat(path.c_str(), &entry) != 0 || stat(path.c_str(), &found) != 0 ||
+      stat(folder.c_str(), &parent) != 0) {
+    return CannotCreate(path, {errno, std::generic_category()});
+  }
+  const bool may_all_replace = (found.st_mode & S_IWOTH) != 0 && (found.st_mode & S_ISVTX) == 0;
+  const bool is_of_others = entry.st_uid != 0 && entry.st_uid != geteuid();
+  const bool may_all_put = (parent.st_mode & S_IWOTH) != 0;
+  if (!may_all_replace && !(is_of_others && may_all_put)) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format(
+      "the run directory {} {}, so another user could lead this run's files elsewhere; name "
+      "another --run-dir, or one that does not exist yet",
+      path.string(), may_all_replace ? "may be written by every user" : "belongs to another user"));
+}
+
 absl::StatusOr<fs::path> CreateChosen(const fs::path& path) {
   std::error_code error;
   fs::create_directories(path, error);
   if (error) return CannotCreate(path, error);
+  if (absl::Status ours = CheckIsOurs(path); !ours.ok()) return ours;
   return path;
+}
+
+/// Returns INVALID_ARGUMENT if somebody has put a symbolic link where the run has a directory of
+/// its own: whole directories of files would go elsewhere.
+absl::Status CheckIsNoLink(const fs::path& path) {
+  struct stat found = {};
+  if (lstat(path.c_str(), &found) != 0) return absl::OkStatus();
+  if (S_ISLNK(found.st_mode)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "{} is a symbolic link, through which nothing is written; remove it, or name another "
+        "--run-dir",
+        path.string()));
+  }
+  return CheckIsOurs(path);
 }
 
 /// Claims the directory. If several processes try, one succeeds.
@@ -99,6 +139,9 @@ absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& chosen, std
   const absl::StatusOr<fs::path> path =
       chosen.empty() ? CreateFresh(name, now) : CreateChosen(chosen);
   if (!path.ok()) return path.status();
+  for (const char* const folder : {"logs", "checkpoints"}) {
+    if (absl::Status plain = CheckIsNoLink(*path / folder); !plain.ok()) return plain;
+  }
   std::error_code error;
   fs::create_directories(*path / "logs", error);
   if (error) return CannotCreate(*path / "logs", error);

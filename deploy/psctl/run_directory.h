@@ -21,7 +21,8 @@ class RunDirectory {
  public:
   /// Makes `chosen`, or if that is empty runs/<name>-<UTC time>[-2…] under the current directory,
   /// and claims it by an empty run.yaml. Fails if it cannot be made, or if `chosen` already keeps a
-  /// run or one that starts at the same time claims it: results are not mixed.
+  /// run or one that starts at the same time claims it: results are not mixed. Fails, too, with
+  /// INVALID_ARGUMENT, if `chosen` exists and another user could lead the run's files elsewhere.
   static absl::StatusOr<RunDirectory> Create(const std::string& chosen, std::string_view name,
                                              absl::Time now);
 

@@ -17,6 +17,7 @@
 #include "common/run/carried_state.h"
 #include "common/run/policy_rows.h"
 #include "common/run/shards.h"
+#include "common/run/worker_memory.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {
@@ -24,13 +25,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-absl::StatusOr<TensorLayout> LayoutOf(const ModelSpec& model) {
+absl::StatusOr<NetShapes> ShapesOf(const ModelSpec& model) {
   const std::optional<ModelSpec> preset = FindPreset(model.preset);
   const auto shapes = InferShapes(model.layers.empty() && preset ? *preset : model);
   if (const auto* error = std::get_if<ShapeError>(&shapes)) {
     return absl::InvalidArgumentError("model: " + error->Text());
   }
-  return std::get<NetShapes>(shapes).layout;
+  return std::get<NetShapes>(shapes);
 }
 
 std::optional<uint64_t> BatchesPerEpoch(const RunSpec& spec) {
@@ -50,13 +51,14 @@ bool LetsNothingBeyond(StalenessGuardSpec::Action action) {
 
 /// Computes what follows from the model.
 absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
-  const absl::StatusOr<TensorLayout> layout = LayoutOf(spec.model);
-  if (!layout.ok()) return layout.status();
+  const absl::StatusOr<NetShapes> net = ShapesOf(spec.model);
+  if (!net.ok()) return net.status();
+  const TensorLayout& layout = net->layout;
   const auto servers = static_cast<uint32_t>(spec.cluster.servers.size());
-  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(*layout, servers, CutOptionsOf(spec));
+  const absl::StatusOr<ShardMap> shard_map = ShardMap::Cut(layout, servers, CutOptionsOf(spec));
   if (!shard_map.ok()) return shard_map.status();
 
-  plan.parameters = layout->parameters();
+  plan.parameters = layout.parameters();
   for (uint32_t shard = 0; shard < servers; ++shard) {
     plan.shards.push_back(shard_map->range(ShardId{shard}));
   }
@@ -65,6 +67,7 @@ absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
     largest = std::max<uint64_t>(largest, shard.size());
   }
   plan.server_bytes = ShardBytesNeeded(largest, spec);
+  plan.worker_bytes = WorkerMemoryNeeded(*net, spec).bytes();
   if (RowOf(spec.optimizer.staleness_scaling).uses_base_weights) {
     RunSpec without = spec;
     without.optimizer.staleness_scaling = StalenessScaling::kNone;
@@ -196,6 +199,8 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
        fmt::format("{}{:.3g}{}", plan.is_staleness_bounded ? "at most " : "",
                    plan.expected_staleness, of_last)},
       {"server memory, at most", is_known ? MemoryText(plan) : unknown},
+      {"worker memory, about",
+       is_known ? BytesText(plan.worker_bytes) + " beside its data, on a processor" : unknown},
       {"epochs", spec.is_endless() ? "until a worker or psctl stop ends it, or by max_seconds"
                                    : fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", BatchesText(spec, plan)},
@@ -236,6 +241,7 @@ Json PlanJson(const RunSpec& spec, const RunPlan& plan) {
       {"effective_n", plan.effective_n},
       {"expected_staleness", plan.expected_staleness},
       {"server_bytes", plan.shards.empty() ? Json(nullptr) : Json(plan.server_bytes)},
+      {"worker_bytes", plan.shards.empty() ? Json(nullptr) : Json(plan.worker_bytes)},
       {"worker_state_saved",
        spec.worker.save_state.saves() ? CarriedState(spec) : std::vector<std::string>()},
       {"epochs", spec.training.epochs},

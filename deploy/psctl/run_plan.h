@@ -38,6 +38,10 @@ struct RunPlan {
   uint64_t server_bytes = 0;
   uint64_t base_weights_bytes = 0;
 
+  /// The main memory that a ps_worker which computes on a processor takes beside its data. Unknown
+  /// as server_bytes is.
+  uint64_t worker_bytes = 0;
+
   /// Absent if it depends on the data.
   std::optional<uint64_t> batches_per_epoch;
 };

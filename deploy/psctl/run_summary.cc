@@ -17,6 +17,7 @@
 #include "common/json/message_json.h"
 #include "common/run/policy_rows.h"
 #include "common/run/shards.h"
+#include "deploy/psctl/divergence.h"
 #include "deploy/psctl/durability_view.h"
 #include "deploy/psctl/staleness_histogram.h"
 #include "deploy/psctl/text_table.h"
@@ -131,21 +132,37 @@ Json GuardJson(const v1::RunStatus& status) {
 
 }  // namespace
 
+namespace {
+
+/// Returns the accuracy; null if the loss has no classes, or if the weights give no finite numbers.
+Json AccuracyJson(const v1::EvaluationStatus& evaluation) {
+  const bool is_there = evaluation.has_test_accuracy() && IsFinite(evaluation);
+  return is_there ? Json(evaluation.test_accuracy()) : Json(nullptr);
+}
+
+/// Returns the evaluation that says what the run has reached; null if there is none, or if the run
+/// diverged after the last one.
+const v1::EvaluationStatus* ResultOf(const v1::RunStatus& status) {
+  const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+  const bool is_older = deciding != nullptr && !deciding->final() && HasDiverged(status);
+  return is_older ? nullptr : deciding;
+}
+
+}  // namespace
+
 Json EvaluationJson(const v1::EvaluationStatus& evaluation) {
-  return {
-      {"epoch", evaluation.epoch()},
-      {"epochs_measured", evaluation.epochs_measured() > 0
-                              ? NumberOrNull(evaluation.epochs_measured())
-                              : Json(nullptr)},
-      {"test_accuracy",
-       evaluation.has_test_accuracy() ? NumberOrNull(evaluation.test_accuracy()) : Json(nullptr)},
-      {"test_loss", NumberOrNull(evaluation.test_loss())},
-      {"examples", evaluation.examples()},
-      {"versions",
-       std::vector<uint64_t>(evaluation.versions().begin(), evaluation.versions().end())},
-      {"seconds", NumberOrNull(evaluation.seconds())},
-      {"final", evaluation.final()},
-      {"model", TextOrNull(evaluation.model_file())}};
+  return {{"epoch", evaluation.epoch()},
+          {"epochs_measured", evaluation.epochs_measured() > 0
+                                  ? NumberOrNull(evaluation.epochs_measured())
+                                  : Json(nullptr)},
+          {"test_accuracy", AccuracyJson(evaluation)},
+          {"test_loss", NumberOrNull(evaluation.test_loss())},
+          {"examples", evaluation.examples()},
+          {"versions",
+           std::vector<uint64_t>(evaluation.versions().begin(), evaluation.versions().end())},
+          {"seconds", NumberOrNull(evaluation.seconds())},
+          {"final", evaluation.final()},
+          {"model", TextOrNull(evaluation.model_file())}};
 }
 
 const v1::EvaluationStatus* DecidingEvaluation(const v1::RunStatus& status) {
@@ -197,7 +214,7 @@ std::string ValuesText(const v1::RunStatus& status) {
 }
 
 Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const RunEnd& end) {
-  const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+  const v1::EvaluationStatus* deciding = ResultOf(status);
   Json evaluations = Json::array();
   Json parameters = Json::object();
   for (const v1::PolicyParameter& parameter : status.policy_parameters()) {
@@ -210,6 +227,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const 
       {"name", status.name()},
       {"run", status.run() == 0 ? Json(nullptr) : IdJson(status.run())},
       {"ended_by", TextOrNull(end.ended_by.empty() ? status.ended_by() : end.ended_by)},
+      {"divergence", DivergenceJson(status)},
       {"error", TextOrNull(end.error)},
       {"log_lines", end.log_lines},
       {"exit_code", end.exit_code},
@@ -217,9 +235,7 @@ Json SummaryJson(const v1::RunStatus& status, const std::string& run_dir, const 
       {"policy", status.policy()},
       {"policy_parameters", std::move(parameters)},
       {"round_size", status.round_size()},
-      {"test_accuracy", deciding != nullptr && deciding->has_test_accuracy()
-                            ? NumberOrNull(deciding->test_accuracy())
-                            : Json(nullptr)},
+      {"test_accuracy", deciding != nullptr ? AccuracyJson(*deciding) : Json(nullptr)},
       {"test_loss", deciding != nullptr ? NumberOrNull(deciding->test_loss()) : Json(nullptr)},
       {"seconds", NumberOrNull(status.seconds())},
       {"examples", status.examples()},
@@ -269,16 +285,21 @@ Json FailureJson(const std::string& error, int exit_code, const std::string& run
 
 std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir) {
   const v1::StalenessStatus& staleness = status.staleness();
-  const v1::EvaluationStatus* deciding = DecidingEvaluation(status);
+  const v1::EvaluationStatus* deciding = ResultOf(status);
   std::vector<std::pair<std::string, std::string>> facts = {{"run", status.name()},
                                                             {"policy", PolicyText(status)}};
   if (deciding != nullptr) {
     if (deciding->has_test_accuracy()) {
-      facts.emplace_back("test accuracy", fmt::format("{:.2f}%", 100 * deciding->test_accuracy()));
+      facts.emplace_back("test accuracy", AccuracyText(*deciding));
     }
-    facts.emplace_back("test loss", fmt::format("{:.4f}", deciding->test_loss()));
+    facts.emplace_back("test loss", IsFinite(*deciding)
+                                        ? fmt::format("{:.4f}", deciding->test_loss())
+                                        : kNotFinite);
+  } else if (HasDiverged(status)) {
+    facts.emplace_back("test accuracy", kNotFinite);
   }
   facts.emplace_back("ended by", status.ended_by());
+  for (auto& fact : DivergenceFacts(status)) facts.push_back(std::move(fact));
   const std::string lost = LostWorkersText(status);
   if (!lost.empty()) facts.emplace_back("workers lost", lost);
   facts.emplace_back("time", DurationText(absl::Seconds(status.seconds())));

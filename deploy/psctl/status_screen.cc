@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "common/base/printable.h"
 #include "common/process/output_text.h"
 
 namespace slipstream {
@@ -69,13 +70,13 @@ void StatusScreen::Print(const std::vector<ScreenLine>& page) {
   std::string text;
   if (!is_terminal_) {
     if (has_shown_) text += "\n";
-    for (const ScreenLine& line : page) text += line.text + "\n";
+    for (const ScreenLine& line : page) text += Printable(line.text) + "\n";
   } else {
     // Moves up to the first line of the last page. Every line replaces one, and the rest is erased.
     if (lines_shown_ > 0) text += fmt::format("\x1b[{}A\r", lines_shown_);
     for (const ScreenLine& line : page) {
       const std::string colour(has_colours_ ? Colour(line.style) : "");
-      text += colour + line.text + (colour.empty() ? "" : "\x1b[0m") + "\x1b[K\n";
+      text += colour + Printable(line.text) + (colour.empty() ? "" : "\x1b[0m") + "\x1b[K\n";
     }
     text += "\x1b[J";
     lines_shown_ = page.size();
@@ -86,7 +87,7 @@ void StatusScreen::Print(const std::vector<ScreenLine>& page) {
 }
 
 void StatusScreen::Note(std::string_view text) {
-  WriteToStderr(fmt::format("{}\n", std::string(text)));
+  WriteToStderr(PrintableLines(text) + "\n");
   lines_shown_ = 0;
 }
 

@@ -39,13 +39,13 @@ std::string BytesText(uint64_t bytes, uint64_t bytes_max) {
 
 /// Lays the entries out. `name` is the plural of the thing that a line is about.
 std::vector<ScreenLine> Draw(const std::vector<TableColumn>& columns, std::vector<Entry> entries,
-                             const ScreenSize& size, std::string_view name) {
+                             const ScreenSize& size, std::string_view name, size_t unlisted = 0) {
   PS_CHECK(size.rows > 1);
-  const size_t all = entries.size();
-  const bool fits = all < size.rows;
+  const size_t all = entries.size() + unlisted;
+  const bool fits = all < size.rows && unlisted == 0;
   if (!fits) {
     std::ranges::stable_sort(entries, std::ranges::greater(), &Entry::rank);
-    entries.resize(size.rows - 2);
+    entries.resize(std::min(entries.size(), size.rows - 2));
   }
   std::vector<TableRow> rows;
   for (const Entry& entry : entries) rows.push_back(entry.row);
@@ -222,7 +222,7 @@ std::vector<ScreenLine> ReaderTable(const v1::RunStatus& status, const ScreenSiz
       {"highest", 5}, {"taken", 7},  {"lost", 6},  {"rate", 2},   {"heard", 1}};
   std::vector<Entry> entries;
   for (const v1::ReaderStatus& reader : status.readers()) entries.push_back(EntryOf(reader));
-  return Draw(columns, std::move(entries), size, "readers");
+  return Draw(columns, std::move(entries), size, "readers", status.readers_unlisted());
 }
 
 }  // namespace slipstream

@@ -249,7 +249,8 @@ std::vector<Section> Sections(const v1::RunStatus& status, size_t columns) {
     });
   }
   if (!status.readers().empty()) {
-    add(static_cast<size_t>(status.readers_size()) + 1, 3, 2, [&status, columns](size_t rows) {
+    const size_t lines = static_cast<size_t>(status.readers_size()) + 1;
+    add(lines + (status.readers_unlisted() > 0 ? 1 : 0), 3, 2, [&status, columns](size_t rows) {
       return ReaderTable(status, {rows, columns});
     });
   }

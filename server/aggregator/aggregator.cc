@@ -78,6 +78,7 @@ void Aggregator::OnOrders(const ServerOrders& orders) {
 }
 
 void Aggregator::OnUpstream(const std::string& address) {
+  if (!address.empty()) uplinks_->Follow(address);
   MutexLock lock(mutex_);
   upstream_ = address;
 }
@@ -92,6 +93,11 @@ v1::AggregatorStatus Aggregator::Report() {
 bool Aggregator::MayBeMember(const Identity& identity) {
   MutexLock lock(mutex_);
   return group_.MayBeMember(identity);
+}
+
+bool Aggregator::KnowsRun() {
+  MutexLock lock(mutex_);
+  return group_.orders().run != 0;
 }
 
 bool Aggregator::IsRun(uint64_t run) {

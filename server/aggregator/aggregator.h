@@ -71,7 +71,7 @@ class Aggregator final : public PushEngine, public PullEngine {
 
   void OnOrders(const ServerOrders& orders);
 
-  /// Takes the address of the shard's server. No push is taken before.
+  /// Takes the address of the shard's server, which may change. No push is taken before the first.
   void OnUpstream(const std::string& address);
 
   v1::AggregatorStatus Report();
@@ -98,6 +98,7 @@ class Aggregator final : public PushEngine, public PullEngine {
   void CountPulled(const Answer&, Encoding, const VersionChanges::Parts&) override {}
 
   bool MayBeMember(const Identity& identity) override;
+  bool KnowsRun() override;
   bool IsRun(uint64_t run) override;
 
   /// Returns this aggregator. But BeginPush refuses its pushes.

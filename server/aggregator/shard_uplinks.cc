@@ -84,6 +84,7 @@ ShardOptions ShardUplinks::OptionsOf(uint64_t run, const ShardMap& map) const {
   options.channel.identity.run = run;
   options.channel.server = number;
   options.channel.credentials = options_.credentials;
+  options.channel.addresses = &addresses_;
   options.retry.give_up_after = PatienceIn(options_.run);
   options.overload_timeout = options.retry.give_up_after;
   options.seed = number;

@@ -13,6 +13,7 @@
 #include "common/run/run_spec.h"
 #include "server/aggregator/uplink.h"
 #include "worker/client/cancel_switch.h"
+#include "worker/client/server_addresses.h"
 #include "worker/client/shard_options.h"
 
 namespace slipstream {
@@ -43,6 +44,7 @@ class ShardUplinks final : public Uplinks {
 
   explicit ShardUplinks(Options options) : options_(std::move(options)) {}
 
+  void Follow(const std::string& address) override { addresses_.Note(options_.shard, address); }
   std::unique_ptr<Uplink> Make(const std::string& address, uint64_t run,
                                const ShardMap& map) override;
   void Stop() override;
@@ -54,6 +56,7 @@ class ShardUplinks final : public Uplinks {
   bool Pause(absl::Duration duration);
 
   const Options options_;
+  ServerAddresses addresses_;
   CancelSwitch cancel_;
   Mutex mutex_;
   CondVar stopping_;

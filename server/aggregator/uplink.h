@@ -52,6 +52,10 @@ class Uplinks {
  public:
   virtual ~Uplinks() = default;
 
+  /// Has uplinks go to the shard's server at this address, host:port, from their next try on: it
+  /// may have come back elsewhere.
+  virtual void Follow(const std::string& address) = 0;
+
   /// Returns an uplink to the shard's server at `address`, host:port. It connects when it is used.
   virtual std::unique_ptr<Uplink> Make(const std::string& address, uint64_t run,
                                        const ShardMap& map) = 0;

@@ -65,15 +65,26 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
     return absl::InvalidArgumentError(
         fmt::format("saved: the run has stages 0 to {}, not {}", stages_.size() - 1, saved.stage));
   }
+  const bool lacked_some = servers_.AnyUnheard();
+  const std::string address = servers_.AddressOf(report.shard);
   const absl::StatusOr<Servers::Arrival> arrival = servers_.Record(report, now);
   if (!arrival.ok()) {
     NoteRefusal(report, arrival.status());
     return arrival.status();
   }
+  if (keeps_log_ && servers_.TakeNews(now)) ++journal_changes_;
   for (const ServerReport::Pushed& pushed : report.pushed) {
     membership_.RenewByPush(pushed.worker, pushed.incarnation, pushed.clock, now);
   }
+  if (lacked_some && !servers_.AnyUnheard()) {
+    ++changes_;
+    ExpireLeases(now);
+  }
   NoteArrival(report, *arrival, now);
+  if (*arrival == Servers::Arrival::kReplaced && report.address != address) {
+    AddNote(false, "server moved",
+            {{"shard", Value(report.shard)}, {"from", address}, {"to", report.address}});
+  }
   if (!report.failure.empty() && !IsOver()) {
     Fail(
         fmt::format("the server of shard {} cannot go on: {}", Value(report.shard), report.failure),
@@ -132,7 +143,7 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
   // The answer has the actual addresses of servers and aggregators, so the worker has to wait for
   // them.
-  if (!servers_.AllSynced()) {
+  if (!servers_.AllSynced() || servers_.AnyUnheard()) {
     return absl::UnavailableError("waiting for the servers of " + servers_.Missing(addresses_));
   }
   if (!aggregators_.AllReported()) {
@@ -317,14 +328,18 @@ absl::StatusOr<uint64_t> Coordinator::OnReader(const ReaderReport& report, absl:
   return number;
 }
 
-void Coordinator::Tick(absl::Time now) {
-  Observe(now);
-  readers_.Tick(now);
+void Coordinator::ExpireLeases(absl::Time now) {
   for (WorkerId worker : membership_.Expire(now)) {
     AddNote(true, "worker died",
             {{"worker", Value(worker)}, {"reason", membership_.workers().at(worker).failure}});
     OnGone(worker, membership_.workers().at(worker).incarnation);
   }
+}
+
+void Coordinator::Tick(absl::Time now) {
+  Observe(now);
+  readers_.Tick(now);
+  if (!servers_.AnyUnheard()) ExpireLeases(now);  // Else orders could not tell of it.
   Advance(now);
 }
 
@@ -390,7 +405,8 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
     answer.state = Work::State::kFinished;
     return answer;
   }
-  if (phase_ < Phase::kTraining || holds_work_) return answer;
+  // What a restored state hands out may have been done (CheckRollback).
+  if (phase_ < Phase::kTraining || holds_work_ || servers_.AnyUnheard()) return answer;
   if (is_behind && stage_is_open_) {
     answer.state = Work::State::kStage;
     return answer;

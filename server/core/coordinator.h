@@ -315,13 +315,13 @@ class Coordinator {
   absl::Status RefuseIfOver() const;
   absl::StatusOr<Membership::Registration> Register(const Applicant& applicant, absl::Time now);
   absl::Status TakeProgress(const Identity& worker, std::span<const Progress> progress);
+  void ExpireLeases(absl::Time now);
   void OnGone(WorkerId worker, Incarnation gone);
   void NoteArrival(const ServerReport& report, Servers::Arrival arrival, absl::Time now);
 
   // Shards whose servers come back. GoBackTo returns whether the run trains again.
   void TakeLife(const ServerReport& report, absl::Time now);
   void AwaitLog(const ServerReport& report, absl::Time now);
-
   absl::Status CheckRollback(const ServerReport& report);
   void ReturnOne(const ServerReport& report, absl::Time now);
   void ReturnAll(absl::Time now);

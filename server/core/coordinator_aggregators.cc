@@ -39,7 +39,7 @@ absl::StatusOr<Aggregators::Arrival> Aggregators::Record(const AggregatorReport&
     const absl::Duration silence =
         has_its_port ? std::min(cluster_.lease, Servers::kSilenceAtItsAddress) : cluster_.lease;
     if (now - known->last_heard <= silence) {
-      return absl::UnavailableError(
+      return absl::AlreadyExistsError(
           fmt::format("the aggregator of group {} for shard {} is another process, at {}",
                       report.group, Value(report.shard), known->report.address));
     }

@@ -19,7 +19,8 @@ void Coordinator::TakeLife(const ServerReport& report, absl::Time now) {
   returns_.OnReport(report);
   if (returns_together()) {
     ReturnAll(now);
-  } else if (returns_.IsLost(report.shard) && Returns::KnowsItsCheckpoints(report)) {
+  } else if (returns_.IsLost(report.shard) && Returns::KnowsItsCheckpoints(report) &&
+             !servers_.AnyUnheard()) {  // Else orders cannot announce it yet.
     ReturnOne(report, now);
   }
 }
@@ -112,6 +113,7 @@ void Coordinator::ReturnAll(absl::Time now) {
            now);
     return;
   }
+  returns_.OnInStep();
   for (const auto& server : servers_.servers()) {
     Return(server->report, Life{Value(highest) + 1}, *cut);
   }

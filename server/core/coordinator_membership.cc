@@ -48,6 +48,10 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
         "servers, or wait until one has left",
         live_max, live_ + empty.size()));
   }
+  if (workers_.contains(*id) && !again_.Take(now).has_value()) {
+    return absl::ResourceExhaustedError(
+        "workers register again and again, and each makes others start anew: wait a second");
+  }
   const Incarnation older = was_live ? workers_.at(*id).incarnation : Incarnation{};
   if (!was_live) ++live_;
   if (was_empty) --empty_places_;

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/allowance.h"
 #include "common/base/ids.h"
 #include "common/base/limits.h"
 #include "common/protocol/shard_messages.h"
@@ -49,6 +50,10 @@ class Membership {
  public:
   static constexpr size_t kHostBytesMax = 256;
   static constexpr size_t kFailureBytesMax = 256;
+
+  /// How many times ids may be registered that were before, at once and in each second.
+  static constexpr double kAgainAtOnce = 256;
+  static constexpr double kAgainPerSecond = 8;
 
   enum class State : uint8_t { kLive, kLeft, kDead };
 
@@ -100,8 +105,8 @@ class Membership {
   /// Makes a worker live under the id that it asks for, or else under that of the first empty
   /// place, or else under the lowest id that no live worker has. A live worker of the same instance
   /// keeps its registration, so that a lost answer leaves no second one behind. Fails if the id or
-  /// the name of the host is out of bounds, if all ids are taken, or if `live_max` workers are
-  /// live, or have places that are empty, without this one.
+  /// the name of the host is out of bounds, if all ids are taken, if `live_max` workers are live,
+  /// or have places that are empty, without this one, or if ids are registered again too often.
   absl::StatusOr<Registration> Register(const Applicant& applicant, absl::Time now,
                                         uint32_t live_max = kWorkersMax);
 
@@ -184,6 +189,7 @@ class Membership {
   // No lease ends before this time, so until then Expire need not look at each worker.
   absl::Time none_ends_before_ = absl::InfiniteFuture();
   uint64_t last_incarnation_ = 0;
+  Allowance again_{kAgainAtOnce, kAgainPerSecond};
   View view_;
 };
 

@@ -296,6 +296,9 @@ bool Coordinator::ServersMayExit(absl::Time now) const {
 }
 
 void Coordinator::PublishOrders(absl::Time now) {
+  // A server may show that the restored state is an older copy (CheckRollback). Orders of it would
+  // be numbered like others that the servers have had, and nobody could tell any more.
+  if (servers_.AnyUnheard() && !IsOver()) return;
   ServerOrders& orders = orders_;
   const bool may_exit = orders.may_exit || ServersMayExit(now);
   const bool may_hold_back = phase_ == Phase::kTraining && !end_reason_.has_value();

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <limits>
 #include <string_view>
+#include <tuple>
 
 namespace slipstream {
 namespace {
@@ -46,9 +49,8 @@ absl::StatusOr<uint64_t> Readers::OnReport(const ReaderReport& report, absl::Tim
     numbers_.erase(known);
     return number;
   }
-  if (known == numbers_.end() && readers_.size() >= kReadersMax && !ForgetOneThatIsGone()) {
-    return absl::ResourceExhaustedError(
-        fmt::format("{} readers are there already, which is the most", kReadersMax));
+  if (known == numbers_.end()) {
+    if (absl::Status status = MakePlace(report.address); !status.ok()) return status;
   }
   const uint64_t number = known != numbers_.end() ? known->second : next_++;
   numbers_[report.instance] = number;
@@ -111,9 +113,41 @@ void Readers::Tick(absl::Time now) {
   });
 }
 
-bool Readers::ForgetOneThatIsGone() {
-  const auto gone =
-      std::ranges::find_if(readers_, [](const auto& entry) { return !entry.second.is_live; });
+absl::Status Readers::MakePlace(const std::string& address) {
+  if (readers_.size() >= kReadersMax && !ForgetOneThatIsGone("")) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{} readers are there already, which is the most", kReadersMax));
+  }
+  if (address.empty() || readers_.size() < kReadersOfAddressMax) return absl::OkStatus();
+  const auto here = std::ranges::count_if(
+      readers_, [&](const auto& entry) { return entry.second.report.address == address; });
+  if (static_cast<size_t>(here) < kReadersOfAddressMax || ForgetOneThatIsGone(address)) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(fmt::format(
+      "{} readers from this address are there already, which is the most", kReadersOfAddressMax));
+}
+
+std::vector<uint64_t> Readers::MostBehind(size_t count) const {
+  std::vector<std::tuple<bool, uint64_t, uint64_t>> all;  // What sorts first is smallest.
+  all.reserve(readers_.size());
+  for (const auto& [number, reader] : readers_) {
+    all.emplace_back(!reader.is_live, std::numeric_limits<uint64_t>::max() - LagOf(reader), number);
+  }
+  count = std::min(count, all.size());
+  std::ranges::partial_sort(all, all.begin() + static_cast<ptrdiff_t>(count));
+  std::vector<uint64_t> numbers;
+  numbers.reserve(count);
+  for (size_t i = 0; i < count; ++i) numbers.push_back(std::get<2>(all[i]));
+  std::ranges::sort(numbers);
+  return numbers;
+}
+
+bool Readers::ForgetOneThatIsGone(const std::string& address) {
+  const auto gone = std::ranges::find_if(readers_, [&](const auto& entry) {
+    const bool is_meant = address.empty() || entry.second.report.address == address;
+    return is_meant && !entry.second.is_live;
+  });
   if (gone == readers_.end()) return false;
   numbers_.erase(gone->second.report.instance);
   readers_.erase(gone);

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -18,6 +19,9 @@ namespace slipstream {
 struct ReaderReport {
   /// A random number, one per reader, that is not 0.
   uint64_t instance = 0;
+
+  /// Where the report came from, in whatever form; empty if nobody has to be bounded there.
+  std::string address;
 
   /// For people: the host, and what the reader is.
   std::string host;
@@ -54,6 +58,9 @@ struct ReaderReport {
 class Readers {
  public:
   static constexpr size_t kReadersMax = 1024;
+
+  /// The most that come from one address, so that others find a place.
+  static constexpr size_t kReadersOfAddressMax = 256;
   static constexpr size_t kTextBytesMax = 256;
 
   /// How long a reader that fell silent is still listed.
@@ -110,12 +117,20 @@ class Readers {
   /// Returns whether any reader is there.
   bool any_live() const;
 
+  /// Returns the numbers of at most `count` readers: those that are there before those that are
+  /// gone, and among them those that are furthest behind.
+  std::vector<uint64_t> MostBehind(size_t count) const;
+
   /// All readers that are there or were lately, by number.
   const std::map<uint64_t, Reader>& readers() const { return readers_; }
 
  private:
   void NoteLag(Reader& reader, absl::Time now) const;
-  bool ForgetOneThatIsGone();
+  absl::Status MakePlace(const std::string& address);
+
+  /// Forgets a reader that is gone, of this address or of any if it is empty. Returns whether there
+  /// was one.
+  bool ForgetOneThatIsGone(const std::string& address);
 
   // Constant after construction.
   const absl::Duration lease_;

@@ -21,6 +21,14 @@ void Returns::OnReport(const ServerReport& report) {
   if (knows_order && !has_it) shard.is_lost = true;
 }
 
+void Returns::OnInStep() {
+  Version newest{};
+  for (const Shard& shard : shards_) newest = std::max(newest, shard.newest);
+  if (newest == Version{}) return;
+  const Version before{Value(newest) - 1};
+  for (Shard& shard : shards_) shard.newest = std::max(shard.newest, before);
+}
+
 void Returns::Return(const ServerReport& report, Life life, const SavedVersion& from) {
   PS_CHECK(life > HighestLife(report));
   Shard& shard = shards_[Value(report.shard)];

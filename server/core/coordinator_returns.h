@@ -36,7 +36,9 @@ class Returns {
     /// The newest version of the present life that is known.
     Version newest{};
 
-    /// How many versions were known and lost, in all returns together.
+    /// How many versions were known and lost, in all returns together. There may have been more:
+    /// those that the shard made after its last report, and if the coordinator was restored
+    /// meanwhile, all that its journal does not have.
     uint64_t versions_lost = 0;
 
     template <typename Archive, typename Self>
@@ -51,6 +53,11 @@ class Returns {
   /// not initialized and was not told to return, or was told to return to a checkpoint that it
   /// cannot read.
   void OnReport(const ServerReport& report);
+
+  /// Notes that shards are in step: each has had the version before the newest that any has, as
+  /// that one's gradients were computed from it. So a restored coordinator learns from the others
+  /// how far a shard was whose process is gone.
+  void OnInStep();
 
   /// Tells the shard of this report to go on from `from`, in `life`. REQUIRES: the life is higher
   /// than HighestLife(report).

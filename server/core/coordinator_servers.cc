@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/base/limits.h"
 
 namespace slipstream {
@@ -40,7 +41,7 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
     // A message of a process that is gone may come late.
     const auto& former = server->former;
     if (std::ranges::find(former, report.instance) != former.end()) {
-      return absl::UnavailableError(
+      return absl::FailedPreconditionError(
           fmt::format("another process has taken the place of this one for shard {}", shard));
     }
     const bool ended_with_us = shard == 0 && !server->is_heard;
@@ -48,8 +49,8 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
     const absl::Duration silence =
         has_its_port ? std::min(takeover_, kSilenceAtItsAddress) : takeover_;
     if (!ended_with_us && now - server->last_heard <= silence) {
-      return absl::UnavailableError(fmt::format("shard {} is served by another process, at {}",
-                                                shard, server->report.address));
+      return absl::AlreadyExistsError(fmt::format("shard {} is served by another process, at {}",
+                                                  shard, server->report.address));
     }
     arrival = Arrival::kReplaced;
   }
@@ -65,6 +66,8 @@ absl::StatusOr<Servers::Arrival> Servers::Record(const ServerReport& report, abs
   if (arrival != Arrival::kFirst && !newest.initialized) newest.pushed = server->report.pushed;
   Version told = server.has_value() ? server->newest : Version{};
   if (newest.initialized) told = std::max(told, newest.version);
+  has_news_ |= !server.has_value() || told > server->newest;
+  may_have_moved_ |= server.has_value() && server->report.address != newest.address;
   server = Server{std::move(newest), now, told, std::move(former)};
   return arrival;
 }
@@ -88,6 +91,7 @@ void Servers::Forgive(absl::Duration gap, absl::Time now) {
 }
 
 void Servers::OnRestored(absl::Time now) {
+  may_have_moved_ = AllSynced();  // Which addresses members were told is not written down.
   for (std::optional<Server>& server : servers_) {
     if (!server.has_value()) continue;
     server->last_heard = now;
@@ -95,8 +99,32 @@ void Servers::OnRestored(absl::Time now) {
   }
 }
 
+std::vector<std::string> Servers::Addresses() const {
+  PS_CHECK(AllSynced());
+  std::vector<std::string> addresses;
+  for (const std::optional<Server>& server : servers_) addresses.push_back(server->report.address);
+  return addresses;
+}
+
+std::string Servers::AddressOf(ShardId shard) const {
+  const bool is_known = Value(shard) < servers_.size() && servers_[Value(shard)].has_value();
+  return is_known ? servers_[Value(shard)]->report.address : std::string();
+}
+
 bool Servers::AllSynced() const {
   return std::ranges::all_of(servers_, [](const auto& server) { return server.has_value(); });
+}
+
+bool Servers::TakeNews(absl::Time now) {
+  if (!has_news_ || now - told_ < kTellInterval) return false;
+  has_news_ = false;
+  told_ = now;
+  return true;
+}
+
+bool Servers::AnyUnheard() const {
+  return std::ranges::any_of(
+      servers_, [](const auto& server) { return server.has_value() && !server->is_heard; });
 }
 
 bool Servers::AllHeard() const {
@@ -153,6 +181,25 @@ uint64_t Servers::PushedEnd(WorkerId worker, Incarnation incarnation) const {
   return newest.second;
 }
 
+absl::Status Servers::CheckMeasured(std::span<const Version> versions, bool has_ended) const {
+  if (versions.size() != servers_.size()) {
+    return absl::InvalidArgumentError(fmt::format("versions: one for each of {} shards, not {}",
+                                                  servers_.size(), versions.size()));
+  }
+  for (size_t shard = 0; shard < servers_.size(); ++shard) {
+    const std::optional<Server>& server = servers_[shard];
+    // What was restored may be older than what the shard has made since.
+    if (!server.has_value() || !server->is_heard) continue;
+    const uint64_t newest = Value(std::max(server->newest, server->report.version));
+    const uint64_t unheard = has_ended ? 0 : kVersionsUnheardMax;
+    if (Value(versions[shard]) <= newest || Value(versions[shard]) - newest <= unheard) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("versions: {} of shard {}, whose newest known version is {}",
+                    Value(versions[shard]), shard, newest));
+  }
+  return absl::OkStatus();
+}
+
 uint32_t Servers::MembersMax() const {
   uint32_t most = kWorkersMax;
   for (const std::optional<Server>& server : servers_) {
@@ -165,7 +212,7 @@ uint32_t Servers::MembersMax() const {
 std::string Servers::Missing(std::span<const std::string> addresses) const {
   std::string missing;
   for (size_t shard = 0; shard < servers_.size(); ++shard) {
-    if (servers_[shard].has_value()) continue;
+    if (servers_[shard].has_value() && servers_[shard]->is_heard) continue;
     missing += fmt::format("{}shard {} ({})", missing.empty() ? "" : ", ", shard, addresses[shard]);
   }
   return missing;

@@ -106,6 +106,11 @@ class Servers {
   /// The highest life that is accepted, so that counting on from it is safe.
   static constexpr Life kLifeMax{uint64_t{1} << 62};
 
+  /// More versions than a shard makes between two of its reports.
+  static constexpr uint64_t kVersionsUnheardMax = uint64_t{1} << 24;
+
+  static constexpr absl::Duration kTellInterval = absl::Seconds(1);
+
   struct Server {
     ServerReport report;
     absl::Time last_heard;
@@ -145,10 +150,28 @@ class Servers {
   void OnRestored(absl::Time now);
 
   const std::vector<std::optional<Server>>& servers() const { return servers_; }
+
+  /// Returns the servers' addresses by shard. REQUIRES: AllSynced().
+  std::vector<std::string> Addresses() const;
+
+  /// Returns the address of the shard's server; empty if there is no such shard, or its server has
+  /// not reported.
+  std::string AddressOf(ShardId shard) const;
+
+  /// Returns true if a server may have come back at another address than members were told.
+  bool may_have_moved() const { return may_have_moved_; }
   bool AllSynced() const;
 
   /// Returns whether every server has reported since the coordinator began or was restored.
   bool AllHeard() const;
+
+  /// Returns whether a server has not reported since the coordinator was restored. Until it has,
+  /// the restored state may be an older copy.
+  bool AnyUnheard() const;
+
+  /// Returns whether shards have made versions that a restarted coordinator should know of, to find
+  /// that a directory is an older copy; true at most once in kTellInterval.
+  bool TakeNews(absl::Time now);
 
   /// Returns the newest version of the shard that was told of before, if by this report the shard
   /// goes on from an older one; nothing otherwise.
@@ -174,6 +197,11 @@ class Servers {
   /// may have lower numbers than earlier ones: another worker may have given them back.
   uint64_t PushedEnd(WorkerId worker, Incarnation incarnation) const;
 
+  /// Fails if a worker cannot have measured weights of these versions: there is one for each shard,
+  /// and no shard has made a newer one. `has_ended`: no shard makes further ones. Otherwise a shard
+  /// may have made some since its last report.
+  absl::Status CheckMeasured(std::span<const Version> versions, bool has_ended) const;
+
   /// Returns for how many members' gradients every server has memory.
   uint32_t MembersMax() const;
 
@@ -195,6 +223,10 @@ class Servers {
 
   // The servers by shard; each is empty until its first report.
   std::vector<std::optional<Server>> servers_;
+
+  bool may_have_moved_ = false;
+  bool has_news_ = false;
+  absl::Time told_ = absl::InfinitePast();
 };
 
 }  // namespace slipstream

@@ -44,9 +44,6 @@ void Coordinator::NoteRefusal(const AggregatorReport& report, const absl::Status
   AddRefusal("aggregator refused", report.instance, FieldsOf(report), reason);
 }
 
-std::string Coordinator::UpstreamOf(ShardId shard) const {
-  const std::optional<Servers::Server>& server = servers_.servers().at(Value(shard));
-  return server.has_value() ? server->report.address : std::string();
-}
+std::string Coordinator::UpstreamOf(ShardId shard) const { return servers_.AddressOf(shard); }
 
 }  // namespace slipstream

@@ -1,5 +1,7 @@
 #include "server/core/member_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "common/base/check.h"
@@ -179,6 +181,30 @@ uint32_t MemberTable::pulls_under_way() const {
   for (const auto& [worker, record] : records_) pulls += record.pulls_under_way;
   for (const auto& [life, departed] : pulls_of_the_departed_) pulls += departed;
   return pulls;
+}
+
+std::string MemberTable::Fault(uint32_t gradients_in_flight) const {
+  if (records_.size() != view_.members.size()) {
+    return fmt::format("it has {} members and describes {}", view_.members.size(), records_.size());
+  }
+  for (const Member& member : view_.members) {
+    const MemberRecord* const record = Find(member.worker, member.incarnation);
+    if (record == nullptr || record->incarnation > newest_) {
+      return fmt::format("it does not describe incarnation {} of worker {}",
+                         Value(member.incarnation), Value(member.worker));
+    }
+    const bool has_slots =
+        (record->bases.empty() || record->bases.rbegin()->first < gradients_in_flight) &&
+        (record->given.empty() || record->given.rbegin()->first < gradients_in_flight);
+    const bool has_versions = std::ranges::all_of(record->given, [](const auto& slot) {
+      return !slot.second.empty() && slot.second.size() <= kBasesOfSlotMax;
+    });
+    if (!has_slots || !has_versions) {
+      return fmt::format("worker {} has more weights than it can compute from",
+                         Value(member.worker));
+    }
+  }
+  return "";
 }
 
 void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {

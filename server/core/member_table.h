@@ -7,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -249,6 +250,10 @@ class MemberTable {
   static void Parts(Archive& archive, Self& self) {
     archive(self.view_, self.records_, self.pulls_of_the_departed_, self.newest_);
   }
+
+  /// Names what contradicts itself in a table that was read from a file, or what no member can have
+  /// if each has so many gradients in flight at most. Empty if the table can be used.
+  std::string Fault(uint32_t gradients_in_flight) const;
 
   /// For tests: ends the process if an invariant of the table or of a record does not hold.
   void CheckInvariants(uint32_t gradients_in_flight) const;

@@ -16,6 +16,18 @@ constexpr uint32_t kRetryAfterMs = 20;
 
 std::string Number(uint64_t value) { return std::to_string(value); }
 
+/// Returns the clock that the gradient `header` has to be beyond: that of the member's gradient
+/// before it in this life, and that of the newest version, if the member published it.
+WorkerClock ClockBefore(const PushHeader& header, const MemberRecord& member,
+                        const std::optional<Stamp>& newest) {
+  WorkerClock before{};
+  // A life that begins keeps the clock of a gradient that may come anew, and then counts once.
+  if (header.sequence > Sequence{1}) before = member.newest.clock;
+  const bool is_publisher = header.kind == PushKind::kValues && newest.has_value() &&
+                            newest->publisher == header.identity.incarnation;
+  return is_publisher ? std::max(before, WorkerClock{newest->number}) : before;
+}
+
 }  // namespace
 
 PushReply ShardMachine::Refusal(PushOutcome outcome, std::string message) const {
@@ -77,7 +89,16 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
                                                     " is beyond version " +
                                                     Number(Value(decided())));
   }
-  return std::nullopt;
+  // Others wait for the clock, or readers know the version by it. A clock that stood still would
+  // let its worker run ahead of all bounds, or name two versions by one stamp.
+  const bool has_clock = traits_.keeps_pace || header.kind == PushKind::kValues;
+  if (!has_clock || is_excuse || !IsNext(header)) return std::nullopt;
+  const WorkerClock before =
+      ClockBefore(header, members().At(header.identity.worker), RecordOf(decided()).stamp);
+  if (header.clock > before) return std::nullopt;
+  return Refusal(PushOutcome::kShapeMismatch,
+                 "clock " + Number(Value(header.clock)) + ", where the worker's push before had " +
+                     Number(Value(before)) + ": it goes up by one with each push");
 }
 
 std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) const {

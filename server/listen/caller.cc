@@ -54,14 +54,21 @@ absl::Status Caller::Noted(absl::Status status) {
   return status;
 }
 
-void Caller::Audit(std::string event, std::string reason) {
+PeerName Caller::Peer() const {
   char* const peer = grpc_call_get_peer(call_);
-  const PeerName name = PeerNameOf(peer);
+  PeerName name = PeerNameOf(peer);
+  gpr_free(peer);
+  return name;
+}
+
+std::string Caller::Address() const { return Peer().first; }
+
+void Caller::Audit(std::string event, std::string reason) {
+  const PeerName name = Peer();
   audit_ = {.event = std::move(event),
             .identity = proof().Text(),
             .peer = name.first.empty() ? "this-machine" : TextOf(name),
             .reason = std::move(reason)};
-  gpr_free(peer);
 }
 
 void Caller::Introduce(Connections::Who who, uint64_t member) {

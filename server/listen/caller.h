@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "server/listen/connections.h"
+#include "server/listen/peer_name.h"
 #include "server/listen/peer_proof.h"
 
 namespace slipstream {
@@ -47,6 +48,10 @@ class Caller {
   /// Does the same for a caller that may be one of two members.
   absl::Status MayBeEither(WorkerId worker, ShardId server);
 
+  /// Returns the peer's address, without its port; empty if it is on this machine and came through
+  /// the local socket. For comparing alone.
+  std::string Address() const;
+
   /// Returns the worker that the caller's certificate names, if it names one.
   std::optional<WorkerId> CertifiedWorker() { return proof().worker(); }
 
@@ -66,6 +71,7 @@ class Caller {
   friend class Connections;
 
   void Introduce(Connections::Who who, uint64_t member);
+  PeerName Peer() const;
   const PeerProof& proof();
   absl::Status Noted(absl::Status status);
 

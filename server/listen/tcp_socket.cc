@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "common/log/log.h"
+
 namespace slipstream {
 namespace {
 
@@ -62,6 +64,28 @@ bool IsWildcard(const Address& address) {
     return IN6_IS_ADDR_UNSPECIFIED(&ipv6.sin6_addr);
   }
   return reinterpret_cast<const sockaddr_in&>(address.storage).sin_addr.s_addr == INADDR_ANY;
+}
+
+bool IsLoopback(const Address& address) {
+  if (address.family() == AF_INET6) {
+    const auto& ipv6 = reinterpret_cast<const sockaddr_in6&>(address.storage);
+    return IN6_IS_ADDR_LOOPBACK(&ipv6.sin6_addr);
+  }
+  const auto& ipv4 = reinterpret_cast<const sockaddr_in&>(address.storage);
+  return ntohl(ipv4.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+}
+
+/// Warns of a name that only this machine finds here: /etc/hosts often gives a machine's own name
+/// the address 127.0.1.1.
+void WarnOfOwnName(const std::string& host, const std::vector<Address>& addresses) {
+  in6_addr any = {};
+  const bool is_meant = host == "localhost" || inet_pton(AF_INET, host.c_str(), &any) == 1 ||
+                        inet_pton(AF_INET6, WithoutBrackets(host).c_str(), &any) == 1;
+  if (is_meant || !std::ranges::all_of(addresses, IsLoopback)) return;
+  LogWarning("other machines cannot reach this one by the name that it listens on",
+             {{"name", host},
+              {"address_here", TextOf(addresses.front())},
+              {"advice", "listen on an address of the network, or correct /etc/hosts"}});
 }
 
 /// Returns whether no further try will find the host.
@@ -170,6 +194,7 @@ absl::StatusOr<TcpSockets> ListenOnTcp(const std::string& host, uint16_t port,
                                        absl::Duration unacknowledged_max) {
   absl::StatusOr<std::vector<Address>> addresses = Resolve(WithoutBrackets(host), port);
   if (!addresses.ok()) return addresses.status();
+  WarnOfOwnName(host, *addresses);
   const Manner manner = {
       .takes_both_kinds = std::ranges::any_of(*addresses, IsWildcard),
       .unacknowledged_max_ms = static_cast<int>(absl::ToInt64Milliseconds(unacknowledged_max))};

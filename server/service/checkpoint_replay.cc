@@ -26,7 +26,8 @@ absl::Status NoMemory() {
 absl::Status BeginFrom(const CheckpointFolder& from, const LoggedShard& logged, Shard& shard) {
   ArrayBuffers arrays = shard.NewArrays(logged.model);
   if (arrays.empty()) return NoMemory();
-  absl::StatusOr<ShardSave> save = LoadCheckpoint(from, arrays, *shard.training_state());
+  absl::StatusOr<ShardSave> save =
+      LoadCheckpoint(from, arrays, *shard.training_state(), CheckFor(shard, arrays));
   if (!save.ok()) return save.status();
   if (save->state.plan->shard_map != logged.model.shard_map.fingerprint()) {
     return absl::FailedPreconditionError("the checkpoint is of another model than the run's");
@@ -85,7 +86,10 @@ absl::StatusOr<std::string> DifferenceFrom(const CheckpointFolder& saved, ShardS
   const absl::StatusOr<std::string> state = saved.ReadState();
   if (!state.ok()) return state.status();
   const absl::StatusOr<ShardSave> theirs = DecodeSave(*state);
-  if (!theirs.ok()) return theirs.status();
+  if (!theirs.ok()) {
+    const std::string why(theirs.status().message());
+    return absl::Status(theirs.status().code(), fmt::format("{}: {}", saved.StatePath(), why));
+  }
   // No segment begins while events are redone. Weights that were given out while the version was
   // being made came to the save after its event.
   redone.log = theirs->log;

@@ -94,6 +94,17 @@ void CheckpointWriter::Finish(std::chrono::steady_clock::time_point end) {
   }
 }
 
+absl::Status CheckpointWriter::LastSave() {
+  MutexLock lock(mutex_);
+  // A shard that returns to a checkpoint gives up what it had yet to write.
+  if (is_given_up_ || (failure_.empty() && next_ == nullptr && !is_writing_)) {
+    return absl::OkStatus();
+  }
+  const std::string why = failure_.empty() ? "the disk was too slow" : failure_;
+  return absl::DataLossError(fmt::format(
+      "the last checkpoint is not in {}, and the older ones stay: {}", store_->directory(), why));
+}
+
 void CheckpointWriter::Describe(v1::ShardStatus& status) {
   MutexLock lock(mutex_);
   status.set_checkpoint_failure(failure_);

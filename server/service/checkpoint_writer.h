@@ -84,6 +84,11 @@ class CheckpointWriter {
   /// Waits until nothing waits to be written, at most until `end`.
   void Finish(std::chrono::steady_clock::time_point end);
 
+  /// Returns OK if the last checkpoint that was asked for is on the disk, and else DATA_LOSS with
+  /// the directory and the reason: what came after the checkpoint before it is lost with the
+  /// process.
+  absl::Status LastSave();
+
   /// Returns whether a checkpoint is being written, or could not be and is tried again.
   bool is_writing();
 

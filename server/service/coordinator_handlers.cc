@@ -125,8 +125,8 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
     acts_.erase(identity->worker);
     *reply->mutable_identity() = ToWire(*identity);
     reply->set_settings(options_.settings);
-    for (const auto& server : coordinator_.servers().servers()) {
-      reply->add_servers(server->report.address);
+    for (std::string& address : coordinator_.servers().Addresses()) {
+      reply->add_servers(std::move(address));
     }
     for (std::string& address : coordinator_.aggregators().AddressesFor(identity->worker)) {
       reply->add_aggregators(std::move(address));
@@ -283,7 +283,14 @@ grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext
                                                      v1::ReportReply*) {
   const Identity worker = FromWire(request->identity());
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnReport(worker, request->evaluation(), FromWire(request->result()),
+    Evaluation result = FromWire(request->result());
+    const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
+    if (order.has_value() && order->number == request->evaluation()) {
+      absl::Status measured =
+          coordinator_.servers().CheckMeasured(result.versions, /*has_ended=*/order->is_final);
+      if (!measured.ok()) return measured;
+    }
+    return coordinator_.OnReport(worker, request->evaluation(), std::move(result),
                                  request->weights_sha256(), now);
   };
   return Serve(context, worker.worker, event);
@@ -397,7 +404,9 @@ grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext
                                                      v1::FollowReply* reply) {
   const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     caller.IsGuest();
-    const absl::StatusOr<uint64_t> number = coordinator_.OnReader(FromWire(*request), now);
+    ReaderReport report = FromWire(*request);
+    report.address = caller.Address();
+    const absl::StatusOr<uint64_t> number = coordinator_.OnReader(report, now);
     if (!number.ok()) return number.status();
     reply->set_reader(*number);
     reply->set_lease_ms(
@@ -409,10 +418,13 @@ grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext
     const bool is_published = RowOf(options_.spec.worker.algorithm).pushes == PushKind::kValues;
     reply->set_first_version(is_published ? 1 : 0);
     const std::optional<ModelOrders>& model = coordinator_.orders().model;
-    if (!request->wants_model() || !model.has_value()) return absl::OkStatus();
-    for (const auto& server : coordinator_.servers().servers()) {
-      reply->add_servers(server->report.address);
+    if (!model.has_value()) return absl::OkStatus();
+    if (request->wants_model() || coordinator_.servers().may_have_moved()) {
+      for (std::string& address : coordinator_.servers().Addresses()) {
+        reply->add_servers(std::move(address));
+      }
     }
+    if (!request->wants_model()) return absl::OkStatus();
     *reply->mutable_layout() = ToWire(model->layout);
     *reply->mutable_shard_map() = ToWire(model->shard_map);
     return absl::OkStatus();
@@ -421,10 +433,10 @@ grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,
-                                                        const v1::GetStatusRequest*,
-                                                        v1::RunStatus* reply) {
+                                                        const grpc::ByteBuffer*,
+                                                        grpc::ByteBuffer* reply) {
   Caller(options_.connections, context->c_call()).IsGuest();
-  *reply = Status();
+  *reply = EncodedStatus();
   grpc::ServerUnaryReactor* call = context->DefaultReactor();
   call->Finish(grpc::Status::OK);
   return call;
@@ -432,7 +444,7 @@ grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerCont
 
 grpc::ServerWriteReactor<v1::RunStatus>* CoordinatorService::WatchStatus(
     grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) {
-  return watchers_.Watch(*request, options_.now(),
+  return watchers_.Watch(*context, *request, options_.now(),
                          std::make_unique<Caller>(options_.connections, context->c_call()));
 }
 

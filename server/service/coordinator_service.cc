@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/log/log.h"
+#include "common/process/steady_time.h"
 #include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
 
@@ -39,6 +40,8 @@ namespace {
 // may be idle in any case.
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
 constexpr int kIdleLeases = 6;
+
+constexpr char kIsStopping[] = "the coordinator is stopping";
 
 // How soon a state that could not be written is written again.
 constexpr std::chrono::seconds kKeepAgain{1};
@@ -99,7 +102,7 @@ void CoordinatorService::Stop() {
   keeping_.NotifyAll();
   FinishNow(aftermath);
   for (Aftermath& each : unfinished) {
-    Refuse(each);
+    Refuse(each, kIsStopping);
     FinishNow(each);
   }
   streams_.Stop();
@@ -134,6 +137,23 @@ v1::RunStatus CoordinatorService::Status() {
   status.set_server_version(std::string(kVersion));
   status.set_clock_ms(absl::ToUnixMillis(absl::Now()));
   return status;
+}
+
+grpc::ByteBuffer CoordinatorService::EncodedStatus() {
+  MutexLock status_lock(status_mutex_);
+  uint64_t changes = 0;
+  {
+    MutexLock lock(mutex_);
+    changes = coordinator_.changes();
+  }
+  const absl::Time now = SteadyNow();
+  const bool is_new =
+      status_answer_.changes == changes && now - status_answer_.made < options_.status_age_max;
+  if (!is_new) {
+    const grpc::Slice encoded(Status().SerializeAsString());
+    status_answer_ = {.bytes = grpc::ByteBuffer(&encoded, 1), .made = now, .changes = changes};
+  }
+  return status_answer_.bytes;
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Serve(grpc::CallbackServerContext* context,
@@ -263,7 +283,8 @@ void CoordinatorService::Finish(Aftermath aftermath) {
         unfinished_.push_back(std::move(aftermath));
         return;
       }
-      Refuse(aftermath);
+      Refuse(aftermath,
+             is_stopping_ ? kIsStopping : "the coordinator's state cannot be kept at present");
     }
   }
   FinishNow(aftermath);
@@ -309,9 +330,9 @@ void CoordinatorService::RunKeeper() {
   }
 }
 
-void CoordinatorService::Refuse(Aftermath& aftermath) {
+void CoordinatorService::Refuse(Aftermath& aftermath, const std::string& why) {
   for (auto& [call, status] : aftermath.answers) {
-    status = absl::UnavailableError("the coordinator's state cannot be kept at present");
+    status = absl::UnavailableError(why);
   }
 }
 
@@ -450,13 +471,17 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     const auto heartbeat = heartbeats_.find(id);
     if (heartbeat != heartbeats_.end()) of_worker.heartbeat = heartbeat->second;
   }
-  for (const auto& [number, reader] : coordinator_.readers().readers()) {
+  const Readers& readers = coordinator_.readers();
+  const std::vector<uint64_t> listed = readers.MostBehind(kReadersListedMax);
+  facts.readers_unlisted = readers.readers().size() - listed.size();
+  for (const uint64_t number : listed) {
+    const Readers::Reader& reader = readers.readers().at(number);
     v1::ReaderStatus& status = facts.readers.emplace_back(DescribeReader(reader, now));
     status.set_reader(number);
-    status.set_lag(coordinator_.readers().LagOf(reader));
+    status.set_lag(readers.LagOf(reader));
     const bool is_waited_for =
         coordinator_.orders().awaited_readers.contains(reader.report.instance);
-    status.set_is_awaited(is_waited_for && coordinator_.readers().IsAwaited(reader));
+    status.set_is_awaited(is_waited_for && readers.IsAwaited(reader));
   }
   facts.evaluations = coordinator_.evaluations().results();
   facts.weights_sha256 = coordinator_.evaluations().weights_sha256();

@@ -35,6 +35,23 @@
 
 namespace slipstream {
 
+/// The methods of Coordinator through the callback API. GetStatus answers with bytes.
+using CoordinatorMethods = v1::Coordinator::WithRawCallbackMethod_GetStatus<
+    v1::Coordinator::WithCallbackMethod_SyncServer<v1::Coordinator::WithCallbackMethod_Register<
+        v1::Coordinator::WithCallbackMethod_PrepareModel<
+            v1::Coordinator::WithCallbackMethod_FinishInitialization<
+                v1::Coordinator::WithCallbackMethod_Meet<
+                    v1::Coordinator::WithCallbackMethod_Heartbeat<
+                        v1::Coordinator::WithCallbackMethod_GetWork<
+                            v1::Coordinator::WithCallbackMethod_Report<
+                                v1::Coordinator::WithCallbackMethod_Leave<
+                                    v1::Coordinator::WithCallbackMethod_EndTraining<
+                                        v1::Coordinator::WithCallbackMethod_ChangeRun<
+                                            v1::Coordinator::WithCallbackMethod_SaveCheckpoint<
+                                                v1::Coordinator::WithCallbackMethod_Follow<
+                                                    v1::Coordinator::WithCallbackMethod_WatchStatus<
+                                                        v1::Coordinator::Service>>>>>>>>>>>>>>>;
+
 /// Serves Coordinator over gRPC: decodes a message, asks the coordinator under the lock, and
 /// answers after releasing it.
 ///
@@ -44,8 +61,8 @@ namespace slipstream {
 /// pass in the coordinator, and answers calls whose time is up with the state of that moment. A
 /// parked call that its client cancels is dropped.
 ///
-/// Thread-safe: guarded by its own mutex; never blocks on I/O under it.
-class CoordinatorService final : public v1::Coordinator::CallbackService {
+/// Thread-safe: guarded by its own mutexes; never blocks on I/O under them.
+class CoordinatorService final : public CoordinatorMethods {
  public:
   /// How long a call waits at most before it is answered.
   static constexpr absl::Duration kWaitMax = absl::Seconds(10);
@@ -92,10 +109,17 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
     /// Whether the run goes on although `kept` is older than what its servers know.
     bool accepts_rollback = false;
 
+    /// How old the status may be that GetStatus answers with, unless members, orders or the phase
+    /// have changed meanwhile.
+    absl::Duration status_age_max = absl::Milliseconds(20);
+
     /// How often time passes in the coordinator. A call is answered at most this long after its
     /// deadline.
     absl::Duration tick = absl::Milliseconds(20);
   };
+
+  /// The most readers that a status lists.
+  static constexpr size_t kReadersListedMax = 64;
 
   /// REQUIRES: Coordinator::Restore takes `kept`.
   explicit CoordinatorService(Options options);
@@ -155,8 +179,8 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
                                    const v1::FollowRequest* request,
                                    v1::FollowReply* reply) override;
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
-                                      const v1::GetStatusRequest* request,
-                                      v1::RunStatus* reply) override;
+                                      const grpc::ByteBuffer* request,
+                                      grpc::ByteBuffer* reply) override;
   grpc::ServerWriteReactor<v1::RunStatus>* WatchStatus(
       grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) override;
 
@@ -216,6 +240,10 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   void Cancel(CoordinatorCall* call);
   void RunTimer();
   void TickWatchers();
+
+  /// Returns the encoded status. All calls of the same time share its bytes: however many ask, and
+  /// do not take their answers, it is made and held once.
+  grpc::ByteBuffer EncodedStatus();
   std::vector<v1::AggregatorStatus> AggregatorsNow(absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   StatusFacts Facts(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -225,7 +253,7 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
   /// hears of anything that a restarted coordinator would not know.
   void Finish(Aftermath aftermath);
   void FinishNow(const Aftermath& aftermath) const;
-  static void Refuse(Aftermath& aftermath);
+  static void Refuse(Aftermath& aftermath, const std::string& why);
   void RunKeeper();
 
   // Constant after construction.
@@ -277,6 +305,15 @@ class CoordinatorService final : public v1::Coordinator::CallbackService {
 
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
+
+  /// What EncodedStatus returned last.
+  struct StatusAnswer {
+    grpc::ByteBuffer bytes;
+    absl::Time made = absl::InfinitePast();
+    uint64_t changes = 0;  // coordinator_.changes() before.
+  };
+  Mutex status_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  StatusAnswer status_answer_ ABSL_GUARDED_BY(status_mutex_);
   OpenStreams streams_{kStreamsMax};
 
   // One for each method: a member has a call of each open at a time.

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/run/policy_rows.h"
 #include "common/wire/control_wire.h"
@@ -173,6 +174,12 @@ v1::HeartbeatReply NewsFor(const Coordinator& coordinator, WorkerId worker) {
   news.set_failure(coordinator.failure());
   news.set_work_ends(coordinator.WorkEnds());
   if (const auto steps = coordinator.StepsFor(worker)) news.set_steps(*steps);
+  // Not before there is something to tell: heartbeats are frequent, and servers many.
+  if (coordinator.servers().may_have_moved()) {
+    for (std::string& address : coordinator.servers().Addresses()) {
+      news.add_servers(std::move(address));
+    }
+  }
   const std::optional<Evaluations::Order> order = coordinator.EvaluationFor(worker);
   if (order.has_value()) {
     news.set_evaluation(order->number);

@@ -51,6 +51,11 @@ absl::Status ExchangeHandlers::NoteMember(const v1::GetTransportsRequest& reques
     const bool is_worker = engine_.MayBeMember(identity) && Value(identity.worker) < kWorkersMax;
     if (may_be.ok() && is_worker) caller.IsMember(identity.worker);
   }
+  // A server that was started again knows nobody before its first orders. It would take the values
+  // that come next for a stranger's, and close the connection.
+  if (may_be.ok() && identity.run != 0 && !engine_.KnowsRun()) {
+    return absl::UnavailableError("RETRY_LATER: the server has not heard yet which run this is");
+  }
   return may_be;
 }
 

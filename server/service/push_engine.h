@@ -53,6 +53,9 @@ class PushEngine {
   /// view is on its way.
   virtual bool MayBeMember(const Identity& identity) = 0;
 
+  /// Returns whether the coordinator has told which run this is.
+  virtual bool KnowsRun() = 0;
+
   /// Returns whether this is the number of the run.
   virtual bool IsRun(uint64_t run) = 0;
 

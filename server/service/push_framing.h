@@ -44,7 +44,8 @@ class PushFraming {
   Outcome OnChunk(PushChunk chunk, const std::optional<UnreadValues>& unread,
                   absl::FunctionRef<BegunPush(const PushHeader&)> begin);
 
-  /// Returns the refusal for a stream whose framing is broken in another way.
+  /// Returns the refusal for a stream whose framing is broken in another way. The shard still has
+  /// to name its version in it.
   static Refused Broken(std::string message);
 
   /// Returns whether no push is under way.

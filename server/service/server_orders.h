@@ -30,6 +30,9 @@ class OrdersSink {
   virtual void OnCoordinatorAsked() {}
   virtual void OnCoordinatorAnswered() {}
 
+  /// Returns whether its own callers wait for the coordinator's next answer.
+  virtual bool AwaitsCoordinator() { return false; }
+
   /// Writes the sender's own state to a call to the coordinator: the fields of the request that an
   /// aggregator lacks (coordinator.proto) or, for an aggregator, its status. A shard with a log
   /// waits a second at most until the log has that state. If it has not by then, the state is an

@@ -1,8 +1,11 @@
 #include "server/service/server_sync.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "common/base/duration_text.h"
 #include "common/log/log.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/status_conversion.h"
@@ -80,7 +83,7 @@ absl::Status ServerSync::Converse() {
     if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
     OnFailedCall(status);
     if (Clock::now() - last_answer_ > absl::ToChronoNanoseconds(options_.unreachable_max)) {
-      return absl::UnavailableError("the coordinator does not answer: " + lost_because_);
+      return GivesUp();
     }
     if (!Pause(pause)) return absl::CancelledError("stopped");
     pause = std::min(pause * 2, options_.pause_max);
@@ -89,7 +92,30 @@ absl::Status ServerSync::Converse() {
                                          : absl::OkStatus();
 }
 
+absl::Status ServerSync::GivesUp() const {
+  if (!is_refused_) {
+    return absl::UnavailableError("the coordinator does not answer: " + lost_because_);
+  }
+  return absl::ResourceExhaustedError(
+      fmt::format("{}; it did not end within {} (cluster.start_timeout): end one of the two",
+                  lost_because_, DurationText(options_.unreachable_max)));
+}
+
+void ServerSync::OnRefused(const std::string& why) {
+  lost_because_ = why;
+  if (!std::exchange(is_refused_, true)) {
+    LogWarning(
+        "waiting for another process to end, which has the place of this one; this one takes over "
+        "once that is silent. Was it started twice? Then end one of the two",
+        {{"reason", why},
+         {"coordinator", options_.coordinator},
+         {"silent_for", DurationText(options_.takeover)}});
+  }
+}
+
 void ServerSync::OnFailedCall(const absl::Status& status) {
+  if (absl::IsAlreadyExists(status)) return OnRefused(std::string(status.message()));
+  is_refused_ = false;
   // A call that waited for a connection does not know why there was none.
   if (!is_lost_ || !absl::IsDeadlineExceeded(status)) lost_because_ = std::string(status.message());
   if (is_lost_) return;
@@ -103,7 +129,8 @@ void ServerSync::OnFailedCall(const absl::Status& status) {
 
 void ServerSync::OnAnswer() {
   if (is_lost_) LogInfo(was_answered_ ? "coordinator found again" : "coordinator found");
-  is_lost_ = false;
+  if (is_refused_) LogInfo("took over from the other process");
+  is_lost_ = is_refused_ = false;
   was_answered_ = true;
   last_answer_ = Clock::now();
 }
@@ -160,8 +187,8 @@ absl::Status ServerSync::TakeReply(const v1::SyncServerReply& reply) {
 
 absl::Duration ServerSync::NextWait() const {
   if (orders_.may_exit) return absl::ZeroDuration();
-  const bool is_waited_for =
-      orders_.phase == Phase::kInitializing || orders_.phase == Phase::kDraining;
+  const bool is_waited_for = orders_.phase == Phase::kInitializing ||
+                             orders_.phase == Phase::kDraining || sink_.AwaitsCoordinator();
   return is_waited_for ? options_.wait_eager : options_.wait;
 }
 

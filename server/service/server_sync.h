@@ -64,7 +64,12 @@ class ServerSync {
     /// Whether the shard may go on from an older state than it has told of.
     bool accepts_rollback = false;
 
-    /// How long the coordinator may be silent before the server gives up.
+    /// How long another process of this shard has to be silent before this one takes over, as the
+    /// coordinator counts it; for the log.
+    absl::Duration takeover = absl::Seconds(5);
+
+    /// How long the coordinator may be silent, or keep another process in this one's place, before
+    /// the server gives up.
     absl::Duration unreachable_max = absl::Minutes(2);
   };
 
@@ -91,6 +96,13 @@ class ServerSync {
   absl::Status Converse();
   absl::Status SyncOnce(absl::Duration wait, v1::SyncServerReply& reply);
   void OnFailedCall(const absl::Status& status);
+
+  /// Notes that the coordinator keeps another process for this shard.
+  void OnRefused(const std::string& why);
+
+  /// Returns why the server gives up: RESOURCE_EXHAUSTED if another process has its place, and
+  /// UNAVAILABLE if nobody answers.
+  absl::Status GivesUp() const;
   void OnAnswer();
   absl::Status TakeReply(const v1::SyncServerReply& reply);
   absl::Duration NextWait() const;
@@ -106,6 +118,7 @@ class ServerSync {
   ServerOrders orders_;
   bool was_answered_ = false;
   bool is_lost_ = false;
+  bool is_refused_ = false;  // Another process has this one's place.
   std::string lost_because_;
   std::chrono::steady_clock::time_point last_answer_;
 

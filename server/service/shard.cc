@@ -297,7 +297,13 @@ absl::StatusOr<ShardResult> Shard::TakePush(CallId call, PushAssembly& push) {
     if (payload.bytes != facts.header.count * sizeof(float)) {
       return absl::DataLossError("the values of a push are missing");
     }
-    if (needs_base) payload.base = bases_.at(facts.header.base);
+    if (needs_base) {
+      const auto base = bases_.find(facts.header.base);
+      if (base == bases_.end()) {
+        return absl::DataLossError("the weights that a push was computed from are missing");
+      }
+      payload.base = base->second;
+    }
   }
   if (recorder_ != nullptr) {
     recorder_->Record(EncodeEvent(ShardEvent::kPush, call, facts), payload.pieces);
@@ -347,6 +353,8 @@ ShardResult Shard::Absorb(ShardOutput output) {
 void Shard::KeepBase(const ShardAnswer& answer) {
   if (!answer.weights.has_value() || answer.trainers.empty()) return;
   const Version version = answer.weights->version;
+  // A save that lacks weights which were given is found when a gradient of theirs comes.
+  if (is_redoing() && !kept_.contains(version)) return;
   const Weights& weights = kept_.at(version).weights;
   bases_[version] = weights;
   // Until its version is made, a save does not know which weights its log will need.

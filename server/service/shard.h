@@ -143,6 +143,10 @@ class Shard {
   /// made, and no job is unfinished or BeginRedo was called.
   void SetRecorder(ShardRecorder& recorder) { recorder_ = &recorder; }
 
+  /// Names what does not fit in a save that was read from a file: in itself, with the settings, or
+  /// with `values`, the number of the shard's values. Empty if the shard can go on from it.
+  std::string FaultOf(const ShardSave& saved, uint64_t values) const;
+
   /// Takes the state and the values of a checkpoint, as they were. `arrays` are those of NewArrays,
   /// filled, and the weights in `saved.bases` are there. Until EndRedo the shard is_returning(),
   /// and the only calls may be Redo, SetRecorder after the last Redo, and those that do not change
@@ -325,6 +329,11 @@ class Shard {
   absl::Status RedoAs(ArchiveReader& archive, Result (Shard::*take)(Arguments...));
   absl::Status RedoPush(ArchiveReader& archive,
                         std::vector<std::shared_ptr<const ReceivedValues>> payload);
+  absl::Status RedoOrders(ArchiveReader& archive);
+
+  /// Returns whether the bytes of this push may be among those that were admitted.
+  bool HasTaken(const PushHeader& header) const;
+  absl::Status RedoAbandonedPush(ArchiveReader& archive);
   absl::Status RedoPullDone(ArchiveReader& archive);
   absl::Status RedoJob(ArchiveReader& archive);
 

@@ -18,6 +18,8 @@ namespace {
 // but with a small model and a slow disk there may be thousands.
 constexpr uint64_t kEventBytesMax = uint64_t{4} << 20;
 
+constexpr char kAwaitsCoordinator[] = "the coordinator has yet to hear where this shard goes on";
+
 }  // namespace
 
 ShardEngine::ShardEngine(const Options& options, std::optional<PushLog> push_log)
@@ -92,6 +94,22 @@ void ShardEngine::OnCoordinatorAsked() {
 void ShardEngine::OnCoordinatorAnswered() {
   MutexLock lock(mutex_);
   shard_->OnCoordinatorAnswered();
+  is_recovery_taken_ |= is_recovery_told_;
+}
+
+bool ShardEngine::AwaitsCoordinator() {
+  MutexLock lock(mutex_);
+  const bool will_tell = log_stage_ == LogStage::kIsDue || log_stage_ == LogStage::kBeingRedone;
+  return will_tell || AwaitsCoordinatorLocked();
+}
+
+bool ShardEngine::AwaitsCoordinatorLocked() const {
+  return recovered_.has_value() && !is_recovery_taken_;
+}
+
+void ShardEngine::OnDescribed() {
+  MutexLock lock(mutex_);
+  is_recovery_told_ |= recovered_.has_value();
 }
 
 bool ShardEngine::ReadersWait() {
@@ -136,6 +154,11 @@ bool ShardEngine::MayBeMember(const Identity& identity) {
   const MemberTable& members = shard_->machine().members();
   using Verdict = MemberTable::Verdict;
   return members.CheckMember(identity.worker, identity.incarnation) != Verdict::kFenced;
+}
+
+bool ShardEngine::KnowsRun() {
+  MutexLock lock(mutex_);
+  return orders_.run != 0;
 }
 
 bool ShardEngine::IsRun(uint64_t run) {
@@ -249,6 +272,8 @@ absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& reque
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
+    if (AwaitsCoordinatorLocked())
+      return absl::UnavailableError(std::string("RETRY_LATER: ") + kAwaitsCoordinator);
     if (request.trains) step_times_.OnAsked(request.identity->worker, options_.now());
     deliveries = Absorb(shard_->Pull(NameOf(call), request));
   }
@@ -277,6 +302,7 @@ WeightsSeal ShardEngine::SealOf(const ServedWeights& weights) {
 
 BegunPush ShardEngine::BeginPush(const PushHeader& header) {
   MutexLock lock(mutex_);
+  if (AwaitsCoordinatorLocked()) return {.refusal = shard_->NotNow(kAwaitsCoordinator)};
   if (LogIsFull()) return {.refusal = shard_->NotNow("too much waits for the log already")};
   return shard_->BeginPush(header);
 }
@@ -292,6 +318,11 @@ std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) 
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
+    // Who found that a stream is broken knows no shard.
+    if (refusal.outcome == PushOutcome::kLengthMismatch) {
+      refusal.version = shard_->machine().decided();
+      refusal.life = shard_->machine().life();
+    }
     deliveries.push_back({NameOf(call), Answer{std::move(refusal), std::nullopt}, {}});
     deliveries = HoldUntilSynced(std::move(deliveries), nullptr);
   }

@@ -103,16 +103,24 @@ class ShardEngine final : public PushEngine, public PullEngine {
   void OnOrders(const ServerOrders& orders);
   void OnCoordinatorAsked();
   void OnCoordinatorAnswered();
+
+  /// Returns whether this process goes on from a log, and the coordinator has yet to hear where,
+  /// and to answer that this is no older copy. It serves nobody before.
+  bool AwaitsCoordinator();
+
+  /// Notes that the coordinator is being told.
+  void OnDescribed();
   v1::ShardStatus Report();
   v1::ShardProgress Progress();
 
   /// Takes no further pushes and pulls, and saves the newest version unless shards are in step,
   /// which return to a version that all have saved. Waits until what was begun is written. All that
-  /// takes at most `time`; what is not written then is lost.
+  /// takes at most `time`; what is not written then is lost, and DATA_LOSS names its directory and
+  /// the reason.
   ///
   /// With a log there is nothing to save: once this returns, the log has all that the shard has
   /// decided, and nothing more is decided. If the log is late, it is lost.
-  void Drain(absl::Duration time);
+  absl::Status Drain(absl::Duration time);
 
   /// Returns whether a thread writes or reads a checkpoint. The destructor would wait for it.
   bool IsAtDisk();
@@ -173,6 +181,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   void CountPulled(const Answer& answer, Encoding encoding,
                    const VersionChanges::Parts& changes) override;
   bool MayBeMember(const Identity& identity) override;
+  bool KnowsRun() override;
   bool IsRun(uint64_t run) override;
   ShardId AggregatorOf(WorkerId worker) const override;
   absl::Time now() const override { return options_.now(); }
@@ -218,6 +227,8 @@ class ShardEngine final : public PushEngine, public PullEngine {
 
   /// Takes the answer of a call away if it is held.
   bool DropHeld(CallId call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  bool AwaitsCoordinatorLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Returns whether so much waits for the disk already that no push may be begun.
   bool LogIsFull() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -303,6 +314,11 @@ class ShardEngine final : public PushEngine, public PullEngine {
 
   // The log that this process found when it began; empty if it began the run.
   std::optional<RecoveredShard> recovered_ ABSL_GUARDED_BY(mutex_);
+
+  // Whether the coordinator was told of it, and has taken it: an older copy of the directory would
+  // answer workers with what they know to be over.
+  bool is_recovery_told_ ABSL_GUARDED_BY(mutex_) = false;
+  bool is_recovery_taken_ ABSL_GUARDED_BY(mutex_) = false;
 
   const std::unique_ptr<PushLogWriter> push_log_;  // May be null.
   std::thread thread_;                             // Last: it uses everything above.

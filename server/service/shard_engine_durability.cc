@@ -82,7 +82,7 @@ std::optional<std::vector<SavedVersion>> ShardEngine::Saved() {
   return checkpoints->saved();
 }
 
-void ShardEngine::Drain(absl::Duration time) {
+absl::Status ShardEngine::Drain(absl::Duration time) {
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(time);
   std::shared_ptr<CheckpointWriter> checkpoints;
   std::shared_ptr<const ShardSave> save;
@@ -91,7 +91,7 @@ void ShardEngine::Drain(absl::Duration time) {
   bool saves = false;
   {
     MutexLock lock(mutex_);
-    if (checkpoints_ == nullptr) return;
+    if (checkpoints_ == nullptr) return absl::OkStatus();
     checkpoints = checkpoints_;
     has_log = log_stage_ != LogStage::kNone;
     // A shard that is on its way to another version has nothing newer to save.
@@ -101,14 +101,21 @@ void ShardEngine::Drain(absl::Duration time) {
   }
   Deliver(std::move(deliveries));
   if (has_log) FinishLog(end);
+  bool is_quiet = true;
   {
     MutexLock lock(mutex_);
     while (saves && !shard_->IsQuiet() && work_came_.WaitUntil(mutex_, end)) {
     }
-    if (saves && shard_->IsQuiet()) save = shard_->SaveNow();
+    is_quiet = !saves || shard_->IsQuiet();
+    if (saves && is_quiet) save = shard_->SaveNow();
   }
   if (save != nullptr) checkpoints->Write(std::move(save));
   checkpoints->Finish(end);
+  if (is_quiet) return checkpoints->LastSave();
+  return absl::DataLossError(
+      fmt::format("the last checkpoint is not in {}, and the older ones stay: the shard did not "
+                  "complete its updates in time",
+                  checkpoints->store().directory()));
 }
 
 bool ShardEngine::IsAtDisk() {
@@ -138,15 +145,18 @@ absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model
   std::shared_ptr<CheckpointWriter> checkpoints;
   ArrayBuffers arrays;
   TrainingState* state = nullptr;
+  CheckSave check;
   {
     MutexLock lock(mutex_);
     checkpoints = checkpoints_;
     arrays = shard_->NewArrays(model);
     if (arrays.empty()) return absl::InternalError("there is not enough memory");
     state = shard_->training_state();
+    check = CheckFor(*shard_, arrays);  // It reads only what is constant.
   }
   checkpoints->StopWriting();
-  absl::StatusOr<ShardSave> save = LoadCheckpoint(checkpoints->store(), to.from, arrays, *state);
+  absl::StatusOr<ShardSave> save =
+      LoadCheckpoint(checkpoints->store(), to.from, arrays, *state, check);
   if (!save.ok()) return save.status();
   checkpoints->RemoveAfter(to.from);
   Deliveries deliveries;

@@ -33,10 +33,11 @@ absl::Status NoMemory() { return absl::UnavailableError("there is not enough mem
 
 /// Loads the newest checkpoint that is sound.
 absl::StatusOr<ShardSave> LoadNewest(CheckpointStore& store, const ArrayBuffers& arrays,
-                                     TrainingState& state) {
+                                     Shard& shard) {
   while (true) {
     const std::vector<SavedVersion> saved = store.saved();
-    absl::StatusOr<ShardSave> save = LoadCheckpoint(store, saved.back(), arrays, state);
+    absl::StatusOr<ShardSave> save = LoadCheckpoint(
+        store, saved.back(), arrays, *shard.training_state(), CheckFor(shard, arrays));
     // One that is damaged is not among those saved any more.
     if (!absl::IsDataLoss(save.status()) || saved.size() == 1) return save;
     LogWarning("a checkpoint is damaged; the shard goes on from the one before, and a longer log",
@@ -83,12 +84,22 @@ absl::StatusOr<RedoneLog> Redo(LogReader& reader, const LogRange& range, Shard& 
 }  // namespace
 
 absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const ArrayBuffers& arrays,
-                                         TrainingState& state) {
+                                         TrainingState& state, const CheckSave& check) {
   const absl::StatusOr<std::string> bytes = from.ReadState();
   if (!bytes.ok()) return bytes.status();
   absl::StatusOr<ShardSave> save = DecodeSave(*bytes);
   // The checksums are right, so this is no damage that an older checkpoint would not have.
-  if (!save.ok()) return absl::FailedPreconditionError(save.status().message());
+  const auto does_not_fit = [&from](const std::string& why) {
+    return absl::FailedPreconditionError(fmt::format("{}: {}", from.StatePath(), why));
+  };
+  if (!save.ok()) return does_not_fit(std::string(save.status().message()));
+  if (check != nullptr) {
+    const CheckpointFacts& facts = from.manifest().facts;
+    if (save->version() != facts.saved || save->log != facts.log) {
+      return does_not_fit("it is of another version than the checkpoint");
+    }
+    if (const std::string why = check(*save); !why.empty()) return does_not_fit(why);
+  }
   std::vector<LoadedArray> loaded;
   for (const auto& [name, values] : arrays) loaded.push_back({name, values->values()});
   for (auto& [version, weights] : save->bases) {
@@ -102,14 +113,21 @@ absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const Arr
 }
 
 absl::StatusOr<ShardSave> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
-                                         const ArrayBuffers& arrays, TrainingState& state) {
+                                         const ArrayBuffers& arrays, TrainingState& state,
+                                         const CheckSave& check) {
   absl::StatusOr<ShardSave> save;
   const absl::Status loaded = store.Load(which, [&](const CheckpointFolder& folder) {
-    save = LoadCheckpoint(folder, arrays, state);
+    save = LoadCheckpoint(folder, arrays, state, check);
     return save.status();
   });
   if (!loaded.ok()) return loaded;
   return save;
+}
+
+CheckSave CheckFor(const Shard& shard, const ArrayBuffers& arrays) {
+  return [&shard, values = arrays.front().second->values().size()](const ShardSave& saved) {
+    return shard.FaultOf(saved, values);
+  };
 }
 
 absl::StatusOr<RedoneLog> RedoLog(Disk& disk, const std::string& directory, uint64_t first,
@@ -125,7 +143,7 @@ absl::StatusOr<RecoveredShard> RecoverShard(CheckpointStore& store, const ModelO
   const Clock::time_point begin = Clock::now();
   ArrayBuffers arrays = shard.NewArrays(model);
   if (arrays.empty()) return NoMemory();
-  absl::StatusOr<ShardSave> save = LoadNewest(store, arrays, *shard.training_state());
+  absl::StatusOr<ShardSave> save = LoadNewest(store, arrays, shard);
   if (!save.ok()) return save.status();
   const SavedVersion from = save->version();
   const uint64_t first = save->log;

@@ -17,19 +17,26 @@
 
 namespace slipstream {
 
+/// Names what does not fit in what was read; empty if all fits. Null where nobody asks.
+using CheckSave = std::function<std::string(const ShardSave& saved)>;
+
 /// Fills `arrays`, which are those of Shard::NewArrays, from a checkpoint, and returns the rest of
 /// it. The weights of its bases are in buffers of `state`, which made the arrays. DATA_LOSS, naming
 /// the file and the place, if the checkpoint is damaged; FAILED_PRECONDITION if another version of
-/// the program wrote it, or if it has no such arrays; UNAVAILABLE if there is not enough
-/// memory. After a failure the arrays hold anything. Takes as long as the disk does. Thread-safe,
-/// if nobody else uses the arrays.
+/// the program wrote it, if it has no such arrays, or, naming the file, if `check` finds what does
+/// not fit; UNAVAILABLE if there is not enough memory. After a failure the arrays hold anything.
+/// Takes as long as the disk does. Thread-safe, if nobody else uses the arrays.
 absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const ArrayBuffers& arrays,
-                                         TrainingState& state);
+                                         TrainingState& state, const CheckSave& check = nullptr);
 
 /// Does the same with one of the store's checkpoints. If it is damaged, the store does not offer it
 /// any more. NOT_FOUND if it is not there.
 absl::StatusOr<ShardSave> LoadCheckpoint(CheckpointStore& store, const SavedVersion& which,
-                                         const ArrayBuffers& arrays, TrainingState& state);
+                                         const ArrayBuffers& arrays, TrainingState& state,
+                                         const CheckSave& check = nullptr);
+
+/// Returns the check of a save for this shard, whose NewArrays made `arrays`. Both must outlive it.
+CheckSave CheckFor(const Shard& shard, const ArrayBuffers& arrays);
 
 /// The log of a shard, as RedoLog has found it.
 struct RedoneLog {

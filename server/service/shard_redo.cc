@@ -8,8 +8,12 @@
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
+#include "server/core/run_stages.h"
+#include "server/core/shard_options.h"
 #include "server/core/shard_return.h"
+#include "server/core/shard_state_fault.h"
 #include "server/service/shard.h"
 
 namespace slipstream {
@@ -21,7 +25,44 @@ absl::Status NoSuchEvent(const char* why) {
 
 absl::Status Unreadable() { return NoSuchEvent("its bytes make no sense"); }
 
+/// Names what does not fit in the jobs that were unfinished when a log went on behind the save:
+/// they make the versions that were decided and not published.
+std::string JobsFault(const ShardSave& saved) {
+  Version made = saved.state.published;
+  uint64_t bytes = saved.state.bytes_queued;
+  for (const UnfinishedJob& job : saved.unfinished) {
+    if (job.payload_bytes > bytes) return "its jobs have more bytes than the shard had taken";
+    bytes -= job.payload_bytes;
+    if (!job.version.has_value()) continue;
+    if (*job.version != Next(made)) {
+      return fmt::format("a job makes version {} behind version {}", Value(*job.version),
+                         Value(made));
+    }
+    made = *job.version;
+  }
+  if (made == saved.state.decided) return "";
+  return fmt::format("its jobs end with version {}, and {} is decided", Value(made),
+                     Value(saved.state.decided));
+}
+
 }  // namespace
+
+std::string Shard::FaultOf(const ShardSave& saved, uint64_t values) const {
+  const ShardMachine::Options options = ShardOptionsOf(options_.run, options_.shard);
+  if (std::string fault = slipstream::FaultOf(saved.state, options); !fault.empty()) return fault;
+  if (saved.state.plan->count != values) {
+    return fmt::format("it is of {} values, and the shard has {}", saved.state.plan->count, values);
+  }
+  if (saved.log == 0) return "";  // Its calls and jobs ended with its process.
+  if (std::string fault = JobsFault(saved); !fault.empty()) return fault;
+  if (!keeps_bases_) return "";
+  for (const Version base : saved.state.members.VersionsGiven()) {
+    if (base == saved.state.decided || saved.bases.contains(base)) continue;
+    return fmt::format("a worker computes from version {}, whose weights it does not have",
+                       Value(base));
+  }
+  return "";
+}
 
 void Shard::BeginRedo(ShardSave saved, ArrayBuffers arrays) {
   redone_from_ = saved.state.decided;
@@ -43,7 +84,7 @@ absl::Status Shard::Redo(std::string_view event,
   if (!archive.ok()) return Unreadable();
   switch (kind) {
     case ShardEvent::kOrders:
-      return RedoAs(archive, &Shard::TakeOrders);
+      return RedoOrders(archive);
     case ShardEvent::kCoordinatorAsked:
       return RedoAs(archive, &Shard::OnCoordinatorAsked);
     case ShardEvent::kCoordinatorAnswered:
@@ -61,7 +102,7 @@ absl::Status Shard::Redo(std::string_view event,
     case ShardEvent::kPush:
       return RedoPush(archive, std::move(payload));
     case ShardEvent::kPushAbandoned:
-      return RedoAs(archive, &Shard::TakeAbandonedPush);
+      return RedoAbandonedPush(archive);
     case ShardEvent::kCancelled:
       return RedoAs(archive, &Shard::Cancel);
     case ShardEvent::kJobDone:
@@ -79,6 +120,37 @@ absl::Status Shard::RedoAs(ArchiveReader& archive, Result (Shard::*take)(Argumen
   if (!archive.is_complete()) return Unreadable();
   std::apply([this, take](const auto&... each) { (this->*take)(each...); }, arguments);
   return absl::OkStatus();
+}
+
+absl::Status Shard::RedoOrders(ArchiveReader& archive) {
+  ServerOrders orders;
+  archive(orders);
+  if (!archive.is_complete()) return Unreadable();
+  // A stage that does not begin at once begins when the shard has drained.
+  std::vector<RunStage> stages = orders.stages;
+  if (stages.empty()) stages = machine_.state().stages;
+  if (stages.empty()) stages = StagesOf(options_.run);
+  const bool is_open = machine_.round().contributions() > 0;
+  for (size_t i = machine_.stage() + 1; is_open && i <= orders.stage && i < stages.size(); ++i) {
+    if (stages[i].begins_at_once) continue;
+    return NoSuchEvent("a stage began while gradients were in the open round");
+  }
+  TakeOrders(orders);
+  return absl::OkStatus();
+}
+
+absl::Status Shard::RedoAbandonedPush(ArchiveReader& archive) {
+  PushId push{};
+  PushHeader header;
+  archive(push, header);
+  if (!archive.is_complete()) return Unreadable();
+  if (!HasTaken(header)) return NoSuchEvent("a push was given up that nobody has begun");
+  TakeAbandonedPush(push, header);
+  return absl::OkStatus();
+}
+
+bool Shard::HasTaken(const PushHeader& header) const {
+  return header.count <= machine_.state().bytes_queued / sizeof(float);
 }
 
 absl::Status Shard::RedoPullDone(ArchiveReader& archive) {
@@ -100,6 +172,7 @@ absl::Status Shard::RedoPush(ArchiveReader& archive,
   ShardMachine::PushFacts facts;
   archive(call, facts);
   if (!archive.is_complete() || facts.values_received != facts.header.count) return Unreadable();
+  if (!HasTaken(facts.header)) return NoSuchEvent("a push was complete that nobody has begun");
   PushAssembly push(std::move(facts), std::move(payload));
   return TakePush(call, push).status();
 }

@@ -53,6 +53,7 @@ void ShardService::Describe(v1::SyncServerRequest& request) {
   AwaitReport(kReportWait);
   request.set_orders_seen(synced_.orders_seen());
   request.MergeFrom(synced_);
+  if (synced_.initialized()) engine_.OnDescribed();
 }
 
 void ShardService::AwaitReport(absl::Duration time) {

@@ -57,6 +57,7 @@ class ShardService final
   void OnOrders(const ServerOrders& orders) override { engine_.OnOrders(orders); }
   void OnCoordinatorAsked() override { engine_.OnCoordinatorAsked(); }
   void OnCoordinatorAnswered() override { engine_.OnCoordinatorAnswered(); }
+  bool AwaitsCoordinator() override { return engine_.AwaitsCoordinator(); }
 
   /// If the log is late, describes the shard as it was when the log had everything last.
   void Describe(v1::SyncServerRequest& request) override;
@@ -67,7 +68,7 @@ class ShardService final
   v1::ShardStatus ShardReport();
 
   /// Does the same as ShardEngine::Drain.
-  void Drain(absl::Duration time) { engine_.Drain(time); }
+  absl::Status Drain(absl::Duration time) { return engine_.Drain(time); }
 
   bool IsAtDisk() { return engine_.IsAtDisk(); }
 

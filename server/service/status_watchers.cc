@@ -1,13 +1,18 @@
 #include "server/service/status_watchers.h"
 
 #include <fmt/format.h>
+#include <grpc/grpc.h>
+#include <grpcpp/server_context.h>
+#include <spdlog/common.h>
 
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/rpc/status_conversion.h"
+#include "server/listen/end_call.h"
 
 namespace slipstream {
 namespace {
@@ -34,8 +39,9 @@ absl::StatusOr<absl::Duration> IntervalOf(const v1::WatchStatusRequest& request)
 /// One call. Deletes itself when gRPC is done with it.
 class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus> {
  public:
-  Call(StatusWatchers& watchers, absl::Duration interval, std::unique_ptr<Caller> caller)
-      : watchers_(watchers), interval_(interval), caller_(std::move(caller)) {}
+  Call(StatusWatchers& watchers, grpc_call* call, absl::Duration interval,
+       std::unique_ptr<Caller> caller)
+      : watchers_(watchers), call_(call), interval_(interval), caller_(std::move(caller)) {}
 
   absl::Status Admit() const { return caller_ == nullptr ? absl::OkStatus() : caller_->Admit(); }
   void OnAdmitted() {
@@ -54,7 +60,14 @@ class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus
 
   void MarkWriting(absl::Time now) {
     is_writing = true;
+    writes_since = now;
     next = now + interval_;
+  }
+
+  /// Returns what gRPC knows the call by, with a reference to it.
+  grpc_call* Handle() const {
+    grpc_call_ref(call_);
+    return call_;
   }
 
   bool sent_last() const { return IsOver(status_); }
@@ -62,6 +75,7 @@ class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus
   // Guarded by the mutex of the watchers.
   bool is_writing = false;
   bool is_cancelled = false;
+  absl::Time writes_since;  // While it writes; infinite once it is ended for that.
   absl::Time next = absl::InfinitePast();
 
  private:
@@ -70,6 +84,7 @@ class StatusWatchers::Call final : public grpc::ServerWriteReactor<v1::RunStatus
   void OnDone() override { delete this; }
 
   StatusWatchers& watchers_;
+  grpc_call* const call_;
   const absl::Duration interval_;
   const std::unique_ptr<Caller> caller_;
 
@@ -88,9 +103,11 @@ absl::Status StatusWatchers::Admit(Call* call) {
 }
 
 grpc::ServerWriteReactor<v1::RunStatus>* StatusWatchers::Watch(
-    const v1::WatchStatusRequest& request, absl::Time now, std::unique_ptr<Caller> caller) {
+    grpc::CallbackServerContext& context, const v1::WatchStatusRequest& request, absl::Time now,
+    std::unique_ptr<Caller> caller) {
   const absl::StatusOr<absl::Duration> interval = IntervalOf(request);
-  Call* call = new Call(*this, interval.value_or(kIntervalDefault), std::move(caller));
+  Call* call =
+      new Call(*this, context.c_call(), interval.value_or(kIntervalDefault), std::move(caller));
   absl::Status admitted = interval.ok() ? call->Admit() : interval.status();
   if (admitted.ok()) {
     MutexLock lock(mutex_);
@@ -118,6 +135,24 @@ void StatusWatchers::Tick(absl::Time now, bool run_is_over) {
     }
   }
   if (!due.empty()) Send(due);
+  EndStalled(now);
+}
+
+void StatusWatchers::EndStalled(absl::Time now) {
+  std::vector<grpc_call*> stalled;
+  {
+    MutexLock lock(mutex_);
+    const absl::Duration time = calls_.size() < kWatchersMax ? kReadTimeMax : kReadTimePressed;
+    for (Call* call : calls_) {
+      if (!call->is_writing || now - call->writes_since < time) continue;
+      call->writes_since = absl::InfiniteFuture();  // Each call is ended once.
+      stalled.push_back(call->Handle());
+    }
+  }
+  for (grpc_call* const call : stalled) {
+    EndCall(call, "STALLED: the watcher does not read the status", spdlog::level::warn);
+    grpc_call_unref(call);
+  }
 }
 
 void StatusWatchers::Send(const std::set<Call*>& calls) {

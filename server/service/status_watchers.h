@@ -35,19 +35,26 @@ class StatusWatchers {
   /// hundred bytes for each worker and shard, and each watcher may want ten a second.
   static constexpr size_t kWatchersMax = 64;
 
+  /// How long a watcher may take to read a status before its call is ended, and how long while
+  /// there is no place for another watcher.
+  static constexpr absl::Duration kReadTimeMax = absl::Seconds(30);
+  static constexpr absl::Duration kReadTimePressed = absl::Seconds(2);
+
   /// Returns the status. Called without a lock, from any thread, and at most once for all calls
   /// that are due.
   using Ask = std::function<v1::RunStatus()>;
 
   explicit StatusWatchers(Ask ask) : ask_(std::move(ask)) {}
 
-  /// Takes up a call. `caller` is who makes it, and may be null. An interval out of bounds is
-  /// refused with INVALID_ARGUMENT.
-  grpc::ServerWriteReactor<v1::RunStatus>* Watch(const v1::WatchStatusRequest& request,
+  /// Takes up the call of `context`. `caller` is who makes it, and may be null. An interval out of
+  /// bounds is refused with INVALID_ARGUMENT.
+  grpc::ServerWriteReactor<v1::RunStatus>* Watch(grpc::CallbackServerContext& context,
+                                                 const v1::WatchStatusRequest& request,
                                                  absl::Time now,
                                                  std::unique_ptr<Caller> caller = nullptr);
 
   /// Sends the status to the calls that are due; to all, for the last time, if the run is over.
+  /// Ends the calls that take too long to read one.
   void Tick(absl::Time now, bool run_is_over);
 
   /// Ends the calls with UNAVAILABLE, after the messages on their way, and takes no others.
@@ -59,6 +66,7 @@ class StatusWatchers {
   class Call;
 
   absl::Status Admit(Call* call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndStalled(absl::Time now);
   void Send(const std::set<Call*>& calls);
   void OnWritten(Call* call, bool ok);
   void OnCancelled(Call* call);

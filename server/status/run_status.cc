@@ -269,6 +269,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   AddWaitingRounds(facts, status);
   AddMissing(spec, facts, status);
   for (const v1::ReaderStatus& reader : facts.readers) *status.add_readers() = reader;
+  status.set_readers_unlisted(static_cast<uint32_t>(facts.readers_unlisted));
   for (const v1::AggregatorStatus& aggregator : facts.aggregators) {
     *status.add_aggregators() = aggregator;
   }

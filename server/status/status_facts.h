@@ -67,6 +67,7 @@ struct StatusFacts {
   std::map<WorkerId, Worker> workers;
 
   std::vector<v1::ReaderStatus> readers;
+  size_t readers_unlisted = 0;  // How many others there are.
   std::deque<Evaluation> evaluations;
   std::string weights_sha256;
 };

@@ -3,9 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <utility>
 
 namespace slipstream {
 namespace {
+
+absl::Status CheckShares(const v1::HeartbeatRequest& heartbeat) {
+  const std::pair<std::string_view, double> shares[] = {
+      {"train_accuracy is a share of the examples", heartbeat.train_accuracy()},
+      {"compute_share is a share of the time", heartbeat.compute_share()},
+      {"communication_share is a share of the time", heartbeat.communication_share()},
+      {"communication_hidden is a share of communication", heartbeat.communication_hidden()},
+      {"overlap is a share of the time", heartbeat.overlap()}};
+  for (const auto& [what, share] : shares) {
+    // Not a number fails this comparison, too.
+    if (share >= 0 && share <= 1) continue;
+    return absl::InvalidArgumentError(fmt::format("{}, and not {}", what, share));
+  }
+  return absl::OkStatus();
+}
+
+/// Returns whether all times of the step are numbers; they are those of the worker's clock.
+bool HasTimes(const v1::StepTimes& step) {
+  double sum =
+      step.forward_begin() + step.backward_begin() + step.backward_end() + step.waited_seconds();
+  for (const v1::LaneTimes& lane : step.lanes()) {
+    sum += lane.push_begin() + lane.push_end() + lane.pull_begin() + lane.pull_end();
+  }
+  return std::isfinite(sum);
+}
 
 absl::Status Check(const v1::HeartbeatRequest& heartbeat, size_t shards) {
   const size_t what = heartbeat.nonfinite().what().size();
@@ -15,14 +43,29 @@ absl::Status Check(const v1::HeartbeatRequest& heartbeat, size_t shards) {
   }
   for (const v1::StepTimes& step : heartbeat.recent_steps()) {
     const auto lanes = static_cast<size_t>(step.lanes_size());
-    if (lanes <= shards) continue;
+    if (lanes > shards) {
+      return absl::InvalidArgumentError(
+          fmt::format("recent_steps.lanes has {} lanes, and the run {} shards", lanes, shards));
+    }
+    if (HasTimes(step)) continue;
     return absl::InvalidArgumentError(
-        fmt::format("recent_steps.lanes has {} lanes, and the run {} shards", lanes, shards));
+        fmt::format("recent_steps has a time that is no number, in step {}", step.step()));
   }
-  const double accuracy = heartbeat.train_accuracy();
-  if (accuracy >= 0 && accuracy <= 1) return absl::OkStatus();
+  if (absl::Status shares = CheckShares(heartbeat); !shares.ok()) return shares;
+  // A loss may be a NaN or an infinity, as training may diverge.
+  const double rate = heartbeat.examples_per_second();
+  if (!(rate >= 0 && std::isfinite(rate))) {
+    return absl::InvalidArgumentError(fmt::format("examples_per_second is {}", rate));
+  }
+  if (heartbeat.recent_examples() > heartbeat.examples()) {
+    return absl::InvalidArgumentError(
+        fmt::format("recent_examples is {}, and the worker has computed {} examples",
+                    heartbeat.recent_examples(), heartbeat.examples()));
+  }
+  const v1::NonfiniteStatus& nonfinite = heartbeat.nonfinite();
+  if (nonfinite.in_a_row() <= nonfinite.total()) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("train_accuracy is a share of the examples, and not {}", accuracy));
+      fmt::format("nonfinite.in_a_row is {} of {}", nonfinite.in_a_row(), nonfinite.total()));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ inline constexpr size_t kNonfiniteWhatBytesMax = 256;
 
 /// Returns the part of a heartbeat that status shows, and nothing else that it may hold: it is kept
 /// for every worker as long as the run lasts. Fails, naming the field, if a field is larger than a
-/// worker of a run with so many shards can make it.
+/// worker of a run with so many shards can make it, or is no such figure.
 absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heartbeat,
                                                size_t shards);
 

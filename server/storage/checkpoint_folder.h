@@ -42,6 +42,9 @@ class CheckpointFolder {
 
   const CheckpointManifest& manifest() const { return manifest_; }
 
+  /// Returns the path of the file that ReadState reads.
+  std::string StatePath() const { return PathOf(manifest_.state_file()); }
+
   /// Returns the first difference between the sizes of the files and those in the manifest. Reads
   /// nothing.
   absl::Status CheckSizes() const;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
@@ -17,6 +18,7 @@
 #include <system_error>
 #include <utility>
 
+#include "common/base/printable.h"
 #include "common/files/file_descriptor.h"
 
 namespace slipstream {
@@ -37,6 +39,9 @@ constexpr uint64_t kPageBytes = 4096;
 // The process's umask clears some of these bits.
 constexpr mode_t kFileMode = 0666;
 constexpr mode_t kDirectoryMode = 0777;
+
+// As much of a lock's file is read to tell who holds it.
+constexpr size_t kHolderBytesMax = 160;
 
 absl::Status Failure(std::string_view what, const std::string& path, int error) {
   const std::string message = fmt::format("cannot {} {}: {}", what, path, std::strerror(error));
@@ -124,6 +129,26 @@ class PosixLock final : public DiskLock {
  private:
   const FileDescriptor file_;
 };
+
+/// Returns who holds a lock, as WriteHolder has left it in the file; "another process" if it says
+/// nothing.
+std::string ReadHolder(int file) {
+  std::array<char, kHolderBytesMax> bytes{};
+  const ssize_t got = pread(file, bytes.data(), bytes.size(), 0);
+  const std::string_view said(bytes.data(), got > 0 ? static_cast<size_t>(got) : 0);
+  const std::string_view line = said.substr(0, said.find('\n'));
+  if (line.empty()) return "another process";
+  return fmt::format("another process ({})", Printable(line));
+}
+
+/// Leaves in the lock's file which process has it, for the messages of others. That it cannot be
+/// written, as on a full disk, changes nothing.
+void WriteHolder(int file) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  if (gethostname(host.data(), host.size() - 1) != 0) host = {};
+  const std::string line = fmt::format("process {} on {}\n", getpid(), host.data());
+  if (ftruncate(file, 0) == 0) (void)!pwrite(file, line.data(), line.size(), 0);
+}
 
 /// Returns the directory that has the name of `path`.
 std::string ParentOf(const std::string& path) {
@@ -242,8 +267,11 @@ absl::StatusOr<std::unique_ptr<DiskLock>> PosixDisk::Lock(const std::string& dir
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));
   if (!file.is_open()) return Failure("lock", path, errno);
   if (flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    return absl::ResourceExhaustedError(fmt::format("{} is in use by another process", directory));
+    return absl::ResourceExhaustedError(
+        fmt::format("{} is in use by {}: end that process, or wait until it ends", directory,
+                    ReadHolder(file.get())));
   }
+  WriteHolder(file.get());
   return std::make_unique<PosixLock>(std::move(file));
 }
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <utility>
 
+#include "common/files/output_file.h"
 #include "common/log/log.h"
 
 namespace slipstream {
@@ -21,7 +22,7 @@ constexpr mode_t kMode = 0666;  // The process's umask clears some of these bits
 
 absl::Status CannotCreate(const std::string& path) {
   return absl::DataLossError(
-      fmt::format("cannot create the push log {}: {}", path, std::strerror(errno)));
+      fmt::format("cannot create the push log {}: {}", path, WhyNoOutput(errno)));
 }
 
 /// Returns a text like "12" or "12-19;40-42".
@@ -38,13 +39,15 @@ std::string Text(const BatchRanges& ranges) {
 }  // namespace
 
 absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
-  FileDescriptor opened(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, kMode));
+  FileDescriptor opened(OpenOutput(path, 0, kMode));
   if (!opened.is_open()) return CannotCreate(path);
   // The file is emptied only once it is locked: a server that is started twice must not cost the
   // first one its log. On a file system without locks, the file is taken to be free.
   if (flock(opened.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return absl::ResourceExhaustedError(
-        fmt::format("the push log {} is written by another process", path));
+        fmt::format("the push log {} is written by another process: end that, or choose another "
+                    "log.push_log",
+                    path));
   }
   // A pipe cannot be truncated, and need not be.
   if (ftruncate(opened.get(), 0) != 0 && errno != EINVAL) return CannotCreate(path);

@@ -34,6 +34,7 @@
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/server_addresses.h"
 #include "worker/client/shard_options.h"
 #include "worker/client/weights_reader.h"
 #include "worker/core/heartbeat_times.h"
@@ -88,8 +89,8 @@ class Driver {
     settings_ = *std::move(settings);
     const Identity& identity = joined_.identity;
     const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
-    heartbeat_ =
-        std::make_unique<Heartbeat>(coordinator_, identity, interval, figures_, interruption_);
+    heartbeat_ = std::make_unique<Heartbeat>(coordinator_, identity, interval, figures_, addresses_,
+                                             interruption_);
     units_ = std::make_unique<UnitFetcher>(coordinator_, identity, figures_, interruption_);
     return PrepareModel();
   }
@@ -127,7 +128,7 @@ class Driver {
       if (!client_) {
         const absl::Status made = MakeGradient();
         if (!made.ok()) return made;
-        client_ = NewClient(model->map);
+        client_ = NewClient(proposal.layout, model->map);
       }
       if (model->grant == 0) return absl::OkStatus();
       status = Initialize(model->grant);
@@ -149,7 +150,7 @@ class Driver {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<ParameterClient> NewClient(const ShardMap& map) {
+  std::unique_ptr<ParameterClient> NewClient(const TensorLayout& layout, const ShardMap& map) {
     ShardOptions shards = ShardOptions::For(settings_, map);
     shards.channel.identity = joined_.identity;
     shards.channel.credentials = coordinator_.options().credentials;
@@ -157,7 +158,7 @@ class Driver {
                                               MakeSleeper(), interruption_.cancel_switch());
     if (arena_.has_value()) shards.arena = &*arena_;
     return std::make_unique<ParameterClient>(
-        ParameterClient::Options::For(settings_, joined_, map, shards),
+        ParameterClient::Options::For(settings_, joined_, layout, map, shards),
         std::vector<ParameterClient::Slot>{{weights_.span(), values_}}, MakeSleeper(),
         interruption_.cancel_switch());
   }
@@ -202,6 +203,7 @@ class Driver {
   JoinedRun joined_;
   RunSpec settings_;
   StepFigures figures_;
+  ServerAddresses addresses_;
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<UnitFetcher> units_;
   std::unique_ptr<ParameterClient> client_;

@@ -129,13 +129,13 @@ class Cluster:
         self.servers[shard].send_signal(signal.SIGKILL)
         self.servers[shard].wait()
 
-    def restart_server(self, shard, settings=None):
-        """Starts a server again that has ended, at its old address; `settings` replace those that it
-        had before."""
+    def restart_server(self, shard, settings=None, listen=None):
+        """Starts a server again that has ended, at its old address unless `listen` names another;
+        `settings` replace those that it had before."""
         port_file = self.directory / f"server-{shard}.port"
         address = port_file.read_text().strip()
         port_file.unlink()
-        self.start_server(shard, address, settings)
+        self.start_server(shard, listen or address, settings)
         self.servers[shard] = self.servers.pop()
 
     def start_aggregator(self, group, shard, listen=None):

@@ -76,21 +76,21 @@ class DurableCluster(cluster.Cluster):
                else {})
         return super().start_server(shard, listen, {**own, **(settings or {})})
 
-    def restart_server(self, shard, settings=None):
+    def restart_server(self, shard, settings=None, listen=None):
         # A process begins its push log anew, so that of the process before gets another name.
         log = self.directory / f"push-log-{shard}.csv"
         if log.exists():
             self.processes_ended += 1
             log.rename(self.directory / f"push-log-{shard}.{self.processes_ended}.csv")
-        super().restart_server(shard, settings)
+        super().restart_server(shard, settings, listen)
 
-    def code_of_start(self, shard, settings=None):
+    def code_of_start(self, shard, settings=None, timeout=cluster.DEADLINE_S):
         """Starts a server that cannot go on, and returns its exit code."""
         port_file = self.directory / f"server-{shard}.port"
         address = port_file.read_text()
         try:
             self.restart_server(shard, settings)
-            code = self.servers[shard].wait(timeout=cluster.DEADLINE_S)
+            code = self.servers[shard].wait(timeout=timeout)
         except AssertionError:  # It has ended before it listened.
             code = self.servers.pop().wait()
         port_file.write_text(address)

@@ -309,6 +309,14 @@ def kinds():
         + calls(exchange, 127, first=3))
     found["watchers of the status"] = lambda address: Flood(
         address, 300, greeting() + calls(coordinator + "WatchStatus", 4, message=b"\x08\x64"))
+    found["guests: a thousand readers, made up"] = lambda address: Flood(
+        address, 40, greeting(), more=made_up_readers, interval_s=0.16)
+    found["guests: GetStatus 18 times a second, nothing read"] = lambda address: Flood(
+        address, 90, greeting(0), interval_s=1 / 18,
+        more=lambda _, age: calls(coordinator + "GetStatus", 1, 2 * int(18 * age) + 1, b""))
+    found["watchers of the status that read nothing"] = lambda address: Flood(
+        address, 3, greeting(0) + calls(coordinator + "GetStatus", 1, message=b"")
+        + calls(coordinator + "WatchStatus", 30, 3, b"\x08\x64"))
     for name, method in (("", exchange), (" of unknown methods", "/no.such/Method"),
                          (" of gRPC's health", "/grpc.health.v1.Health/Check")):
         found[f"calls{name} that are reset at once"] = (
@@ -347,6 +355,17 @@ def fat_call(method, stream, frames):
     return (frame(HEADERS, 0, stream, header_block(method))
             + b"".join(frame(CONTINUATION, END_HEADERS if i + 1 == frames else 0, stream, part)
                        for i, part in enumerate(parts)))
+
+
+def made_up_readers(connection, age):
+    """Returns the Follow call of another reader, with all the text that it may have; 25 in all."""
+    number = int(age / 0.16)
+    if number >= 25:
+        return b""
+    instance = connection * 10_000 + number + 1
+    message = (b"\x09" + struct.pack("<Q", instance) + b"\x12" + varint(256) + b"h" * 256
+               + b"\x1a" + varint(256) + b"n" * 256)
+    return calls("/slipstream.v1.Coordinator/Follow", 1, 2 * number + 1, message)
 
 
 def pinning(_, __):

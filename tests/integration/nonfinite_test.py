@@ -1,4 +1,5 @@
 """A mini-batch whose gradient is not finite is left out; many of them in a row end the run."""
+import json
 import pathlib
 import unittest
 
@@ -60,6 +61,13 @@ class NonfiniteTest(unittest.TestCase):
                 self.assertRegex(done.stderr, "worker [0-2]: training diverged: 4 mini-batches in "
                                  "a row gave no finite numbers; the last, mini-batch [0-9]+, gave "
                                  "a .*(inf|nan).*Lower optimizer.learning_rate")
+                summary = json.loads(done.stdout)
+                self.assertEqual(summary["ended_by"], "diverged")
+                divergence = summary["divergence"]
+                self.assertEqual(divergence["epoch"], 1)
+                self.assertIsInstance(divergence["mini_batch"], int)
+                self.assertLessEqual(divergence["staleness_mean"], divergence["staleness_max"])
+                self.assertEqual(divergence["test_accuracy"], "not finite")
 
 
 if __name__ == "__main__":

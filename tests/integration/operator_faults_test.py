@@ -1,8 +1,11 @@
 """What operators do to a run without meaning to: they restart a server at the wrong moment or after a
 reboot, put an older copy of its files in place, or name directories that cannot be written."""
+import contextlib
+import os
 import pathlib
 import shutil
 import signal
+import subprocess
 import unittest
 
 import cluster
@@ -41,6 +44,48 @@ class InitializationTest(unittest.TestCase):
             live.restart_server(1)
 
         self.assertEqual(self.run_hardsync(disturb), self.run_hardsync(start))
+
+
+class MovedServerTest(unittest.TestCase):
+    def test_running_workers_go_on_with_a_server_that_comes_back_at_another_address(self):
+        with cluster.scratch() as directory, DurableCluster(directory, {}) as live:
+            port_file = live.directory / "server-1.port"
+            before = port_file.read_text().strip()
+            live.wait_for_batches(60)
+            live.kill_server(1)
+            live.restart_server(1, listen=live.listen)
+            after = port_file.read_text().strip()
+
+            live.finish()
+
+            self.assertNotEqual(before, after)
+            moved = f"server moved shard=1 from={before} to={after}"
+            for name in ("server-0", *(f"worker-{worker}" for worker in live.workers)):
+                self.assertEqual(live.log_text(name).count(moved), 1, live.log_texts())
+
+
+class LogTest(unittest.TestCase):
+    def test_a_log_that_nobody_reads_stops_neither_training_nor_the_signal_to_end(self):
+        settings = {**PLAIN, "cluster.workers": 1, "training.epochs": 100_000}
+        read_end, log = os.pipe()
+        os.set_blocking(log, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(log, bytes(4096))
+        os.set_blocking(log, True)
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, settings, directory, workers=0) as live:
+            worker = subprocess.Popen([cluster.program("worker/ps_worker"), "--coordinator",
+                                       live.coordinator], stderr=log)
+            try:
+                live.wait_for(lambda status: int(status["pushes"]) > 100, "training")
+                worker.send_signal(signal.SIGTERM)
+                self.assertEqual(worker.wait(timeout=cluster.DEADLINE_S), 128 + signal.SIGTERM)
+            finally:
+                worker.kill()
+                worker.wait()
+        os.close(read_end)
+        os.close(log)
 
 
 class SavingTest(unittest.TestCase):
@@ -99,6 +144,43 @@ class SavingTest(unittest.TestCase):
             codes, log = self.run_with(directory, directory, settings={"model.overwrite": "true"})
             self.assertEqual(codes, [0, 0], log)
             self.assertNotEqual(path.read_bytes(), before)
+
+
+class MemoryTest(unittest.TestCase):
+    def test_a_worker_without_memory_for_its_model_says_so_before_it_trains(self):
+        settings = {"cluster.workers": 1, "model.preset": "alexnet", "training.batch_size": 65536,
+                    "data.train_examples": 8, "data.test_examples": 4, "run.after": "exit"}
+        with cluster.scratch() as directory, \
+                cluster.Cluster(CONFIG, settings, directory, workers=1) as live:
+            code = live.workers[0].wait(timeout=cluster.DEADLINE_S)
+            log = live.log_text("worker-0")
+        self.assertEqual(code, 75, log)
+        self.assertRegex(log, r"no memory for the model: this worker needs about [0-9.]+ GiB .*, and "
+                              r"[0-9.]+ .iB are free beside the data")
+
+
+class LastCheckpointTest(unittest.TestCase):
+    def expect_file_error(self, end):
+        """Takes the directory away from server 1 while the run trains. Expects that the server says so
+        and ends with 74, once `end` has brought it to its end."""
+        settings = {"consistency.policy": "async", "durability.interval": "1h", "run.after": "exit",
+                    "log.push_log": ""}
+        with cluster.scratch() as directory, DurableCluster(directory, settings) as live:
+            live.wait_for_batches(20)
+            place = live.state_directory(1)
+            shutil.rmtree(place)
+            place.write_text("no directory any more")
+            end(live)
+            code = live.servers[1].wait(timeout=cluster.DEADLINE_S)
+            log = live.log_text("server-1")
+        self.assertEqual(code, FILE_ERROR, log)
+        self.assertIn(f"the last checkpoint is not in {place}, and the older ones stay: ", log)
+
+    def test_a_server_whose_last_checkpoint_fails_at_the_end_of_the_run_says_so(self):
+        self.expect_file_error(lambda live: None)
+
+    def test_a_server_that_is_stopped_and_cannot_save_says_so(self):
+        self.expect_file_error(lambda live: live.servers[1].terminate())
 
 
 class RebootTest(unittest.TestCase):

@@ -94,8 +94,10 @@ class RestartTest(unittest.TestCase):
             live.start_server(1)
             second = live.servers.pop()
             try:
-                self.assertNotEqual(second.wait(timeout=cluster.DEADLINE_S), 0)
-                self.assertIn("another process", live.log_text("server-1"))
+                self.assertEqual(second.wait(timeout=cluster.DEADLINE_S), 75)
+                log = live.log_text("server-1")
+                self.assertIn("waiting for another process to end, which has the place of this", log)
+                self.assertIn(f"shard 1 is served by another process, at {address.strip()}", log)
             finally:
                 second.kill()
             status = live.finish()

@@ -199,6 +199,9 @@ struct WorkerHeard {
 struct ViewMade {
   View view;
   absl::Time time;
+
+  /// A restored coordinator makes none before it has heard all servers.
+  bool may_be_late = false;
 };
 
 struct PhaseMade {

@@ -1,10 +1,10 @@
-"""Each planted bug is found within 200 seeds."""
+"""Each planted bug is found within 1,000 seeds."""
 import pathlib
 import re
 import subprocess
 import unittest
 
-SEEDS = 200
+SEEDS = 1000
 PROGRAM = "tests/simulation/simulate_planted"
 BUGS = re.findall(r'^    "(\w+)": \(',
                   pathlib.Path("tests/simulation/planted_bugs.bzl").read_text("utf-8"), re.M)

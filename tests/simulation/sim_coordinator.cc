@@ -132,8 +132,9 @@ void SimCoordinator::Settle() {
   }
   NoteChanges();
   const View& view = coordinator_->orders().view;
-  if (view.number != view_noted_) Show(ViewMade{view, queue_.now()});
+  if (view.number != view_noted_) Show(ViewMade{view, queue_.now(), awaited_servers_});
   view_noted_ = view.number;
+  awaited_servers_ = coordinator_->servers().AnyUnheard();
   if (coordinator_->WorkEnds() && !end_is_noted_) {
     Show(WorkEnded{*coordinator_->end_reason(), queue_.now()});
   }

@@ -109,6 +109,7 @@ class SimCoordinator {
   std::list<Parked> parked_;                  // Oldest first.
   uint64_t changes_answered_ = 0;
   ViewNumber view_noted_{};
+  bool awaited_servers_ = false;  // When that was noted.
   bool end_is_noted_ = false;
   Phase phase_noted_ = Phase::kWaitingForServers;
   std::map<Incarnation, WorkerClock> clocks_;  // With the newest push that a shard has reported.

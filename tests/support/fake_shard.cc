@@ -73,7 +73,9 @@ FakeShard::FakeShard(size_t count, uint64_t shard_map) : shard_map_(shard_map), 
   address_ = "127.0.0.1:" + std::to_string(port);
 }
 
-FakeShard::~FakeShard() { server_->Shutdown(std::chrono::system_clock::now()); }
+FakeShard::~FakeShard() { Stop(); }
+
+void FakeShard::Stop() { server_->Shutdown(std::chrono::system_clock::now()); }
 
 void FakeShard::AddFault(Fault fault) {
   MutexLock lock(mutex_);

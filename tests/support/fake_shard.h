@@ -56,6 +56,9 @@ class FakeShard final : public v1::Shard::Service {
   /// host:port
   const std::string& address() const { return address_; }
 
+  /// Ends its server, and all calls.
+  void Stop();
+
   // Faults apply to the coming pushes in the order in which they were added.
   void AddFault(Fault fault);
   void RefuseNext(v1::PushOutcome outcome);

@@ -227,7 +227,8 @@ ShardMachine::PushFacts PushOf(uint32_t worker, uint64_t sequence, uint64_t base
                      .shard_map = plan.shard_map,
                      .base = Version{base},
                      .count = plan.count,
-                     .examples = 32},
+                     .examples = 32,
+                     .clock = WorkerClock{sequence}},
           .values_received = plan.count,
           .checksum = 1'000'000 * (uint64_t{worker} + 1) + sequence};
 }
@@ -256,6 +257,7 @@ ShardMachine::PushFacts ExcuseOf(uint32_t worker, uint64_t sequence, uint64_t ba
   ShardMachine::PushFacts push = PushOf(worker, sequence, base);
   push.header.count = 0;
   push.header.examples = 0;
+  push.header.clock = {};
   push.values_received = 0;
   return push;
 }

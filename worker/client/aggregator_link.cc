@@ -26,7 +26,7 @@ AggregatorLink::AggregatorLink(std::string address, const ShardOptions& options,
     : address_(std::move(address)),
       now_(options.retry.now),
       channel_(address_, ChannelOptions(options), cancel),
-      stream_(address_, channel_, options, cancel) {}
+      stream_(channel_, options, cancel) {}
 
 void AggregatorLink::OnFailure(const absl::Status& why) {
   stream_.Close();

@@ -19,11 +19,11 @@ using Stub = v1::Coordinator::Stub;
 
 CoordinatorClient::CoordinatorClient(std::string address, const Options& options, Sleeper sleeper)
     : address_(std::move(address)),
-      name_("coordinator at " + address_),
       options_(options),
       sleeper_(std::move(sleeper)),
-      channel_(grpc::CreateCustomChannel(address_, options_.credentials, ClientArguments())),
-      stub_(v1::Coordinator::NewStub(channel_)) {}
+      peer_{"coordinator at " + address_,
+            grpc::CreateCustomChannel(address_, options_.credentials, ClientArguments())},
+      stub_(v1::Coordinator::NewStub(peer_.channel)) {}
 
 template <typename Request, typename Reply>
 absl::StatusOr<Reply> CoordinatorClient::CallOnce(Method<Request, Reply> method,
@@ -48,7 +48,7 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
 }
 
 Retries CoordinatorClient::NewRetries() const {
-  return {name_, *channel_, options_.retry, options_.seed + calls_++, sleeper_};
+  return {peer_, options_.retry, options_.seed + calls_++, sleeper_};
 }
 
 void CoordinatorClient::PersistFor(absl::Duration give_up_after) {

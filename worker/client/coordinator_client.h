@@ -72,7 +72,7 @@ class CoordinatorClient {
 
   const Options& options() const { return options_; }
   const std::string& address() const { return address_; }
-  const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
+  const std::shared_ptr<grpc::Channel>& channel() const { return peer_.channel; }
 
  private:
   template <typename Request, typename Reply>
@@ -90,10 +90,9 @@ class CoordinatorClient {
 
   // Constant after construction and PersistFor.
   const std::string address_;
-  const std::string name_;  // For messages to people.
   Options options_;
   const Sleeper sleeper_;
-  const std::shared_ptr<grpc::Channel> channel_;  // The stub uses it too.
+  const CalledPeer peer_;  // The stub uses its channel too.
   const std::unique_ptr<v1::Coordinator::Stub> stub_;
 
   mutable std::atomic<uint64_t> calls_{0};  // Gives each call a seed of its own.

@@ -15,11 +15,12 @@ constexpr char kExchangeMethod[] = "/slipstream.v1.Shard/Exchange";
 
 }  // namespace
 
-ExchangeStream::ExchangeStream(std::string address, ShardChannel& channel,
-                               const ShardOptions& options, CancelSwitch& cancel)
-    : address_(std::move(address)), options_(options), channel_(channel), cancel_(cancel) {}
+ExchangeStream::ExchangeStream(ShardChannel& channel, const ShardOptions& options,
+                               CancelSwitch& cancel)
+    : options_(options), channel_(channel), cancel_(cancel) {}
 
 absl::Status ExchangeStream::Open() {
+  if (channel_.HasMoved()) Close();
   if (call_ == nullptr) {
     absl::StatusOr<std::unique_ptr<RawCall>> call =
         channel_.Start(kExchangeMethod, options_.WriteDeadline());
@@ -51,7 +52,7 @@ absl::Status ExchangeStream::ShareMemory() {
         "wire.transport is shm, and no memory can be shared: {}; use auto or unix", reason));
   }
   if (!link.ok() && !is_refused) return SharingFailure(link.status());
-  LogLine line("sharing memory with shard", {{"at", address_}, {"shared", !is_refused}});
+  LogLine line("sharing memory with shard", {{"at", channel_.address()}, {"shared", !is_refused}});
   if (is_refused) line.fields.emplace_back("reason", reason);
   std::string told = TextOf(line);
   if (told != std::exchange(told_, told)) Log(spdlog::level::info, line);
@@ -66,7 +67,8 @@ absl::Status ExchangeStream::SharingFailure(const absl::Status& why) {
       absl::IsInternal(why) || absl::IsResourceExhausted(why) || absl::IsFailedPrecondition(why);
   if (!may_do_without || !is_of_memory) return why;
   has_given_up_sharing_ = true;
-  LogWarning("sharing no more memory with shard", {{"at", address_}, {"reason", why.message()}});
+  LogWarning("sharing no more memory with shard",
+             {{"at", channel_.address()}, {"reason", why.message()}});
   return absl::UnavailableError(why.message());
 }
 

@@ -31,12 +31,12 @@ namespace slipstream {
 /// Not thread-safe: one owner; other threads may throw its CancelSwitch.
 class ExchangeStream {
  public:
-  /// `address`, host:port, is for messages to people. Everything that is borrowed must outlive the
-  /// stream.
-  ExchangeStream(std::string address, ShardChannel& channel, const ShardOptions& options,
-                 CancelSwitch& cancel);
+  /// Everything that is borrowed must outlive the stream.
+  ExchangeStream(ShardChannel& channel, const ShardOptions& options, CancelSwitch& cancel);
 
   /// Opens the stream unless it is open, and agrees on shared memory with a shard on this machine.
+  /// If the shard's server has moved, opens it anew at the new address. REQUIRES: no push is under
+  /// way.
   /// Also fails with UNAVAILABLE if the configuration demands shared memory and none is available
   /// now.
   absl::Status Open();
@@ -77,7 +77,6 @@ class ExchangeStream {
   absl::Status SharingFailure(const absl::Status& why);
 
   // Constant after construction.
-  const std::string address_;
   const ShardOptions& options_;
 
   ShardChannel& channel_;

@@ -53,12 +53,14 @@ absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<
                    lease};
 }
 
-ShardOptions ShardOptionsOf(const JoinedRun& joined, const RunSpec& settings, const ShardMap& map,
+ShardOptions ShardOptionsOf(const JoinedRun& joined, const ServerAddresses& addresses,
+                            const RunSpec& settings, const ShardMap& map,
                             const std::shared_ptr<grpc::ChannelCredentials>& credentials) {
   ShardOptions options = ShardOptions::For(settings, map);
   options.retry.give_up_after = MembersPatience(joined.lease);
   options.channel.identity = joined.identity;
   options.channel.credentials = credentials;
+  options.channel.addresses = &addresses;
   options.seed = settings.seed + Value(joined.identity.incarnation);
   return options;
 }

@@ -16,6 +16,7 @@
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
+#include "worker/client/server_addresses.h"
 #include "worker/client/shard_options.h"
 #include "worker/core/unit_queue.h"
 
@@ -34,7 +35,7 @@ struct JoinedRun {
   /// The canonical run.yaml of the run.
   std::string settings;
 
-  /// The addresses, host:port, in the order of shards.
+  /// The addresses, host:port, in the order of shards, at the time of the answer.
   std::vector<std::string> servers;
 
   /// The addresses of the aggregators of the worker's group, in the order of shards; empty if it
@@ -48,8 +49,10 @@ struct JoinedRun {
 /// incomplete.
 absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker);
 
-/// Returns how a member talks to the shards of its run.
-ShardOptions ShardOptionsOf(const JoinedRun& joined, const RunSpec& settings, const ShardMap& map,
+/// Returns how a member talks to the shards of its run. `addresses`: where the servers are now;
+/// must outlive all who use the options.
+ShardOptions ShardOptionsOf(const JoinedRun& joined, const ServerAddresses& addresses,
+                            const RunSpec& settings, const ShardMap& map,
                             const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
 /// Leaves the run. `failure`: why the worker cannot go on, for people; empty if it can. `ends_run`:

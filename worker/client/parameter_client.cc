@@ -30,25 +30,27 @@ bool HasEffect(const PushReply& reply) {
 
 }  // namespace
 
-ParameterClient::Options ParameterClient::Options::For(const RunSpec& settings,
-                                                       const JoinedRun& joined, const ShardMap& map,
+ParameterClient::Options ParameterClient::Options::For(const RunSpec& run, const JoinedRun& joined,
+                                                       const TensorLayout& layout,
+                                                       const ShardMap& map,
                                                        const ShardOptions& shards) {
-  const PolicyTraits first = settings.StageOf(0).consistency.traits();
-  const AlgorithmRow& algorithm = RowOf(settings.worker.algorithm);
+  const PolicyTraits first = run.StageOf(0).consistency.traits();
+  const AlgorithmRow& algorithm = RowOf(run.worker.algorithm);
   return {.identity = joined.identity,
           .servers = joined.servers,
           .aggregators = joined.aggregators,
           .map = map,
           .in_step = first.in_step,
           .releases_unused = first.waits_for_members,
-          .quantum = settings.quantum(),
+          .quantum = run.quantum(),
           .keeps_weights = algorithm.keeps_weights,
-          .pushes_per_fetch = settings.pushes_per_fetch(),
-          .has_free_lanes = settings.worker.has_free_lanes(),
-          .pushes = settings.pushes(),
-          .changes_weights = settings.all_reduces() ||
-                             (algorithm.has_local_weights && !settings.worker.lands_apart()),
-          .sends_parts_ahead = settings.worker.fragments() > 1,
+          .pushes_per_fetch = run.pushes_per_fetch(),
+          .has_free_lanes = run.worker.has_free_lanes(),
+          .pushes = run.pushes(),
+          .changes_weights =
+              run.all_reduces() || (algorithm.has_local_weights && !run.worker.lands_apart()),
+          .sends_parts_ahead = run.worker.fragments() > 1,
+          .frozen = PushEncoders::FrozenIn(run, layout, map),
           .shards = shards};
 }
 
@@ -60,7 +62,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       changes_weights_(options.changes_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
-      encoders_(options.shards.push_encoding, options.map, static_cast<uint32_t>(slots_.size())),
+      encoders_(options.shards.push_encoding, options.map, slots_.size(), options.frozen),
       pushes_(slots_.size()),
       core_({.shards = options.map.shards(),
              .in_step = options.in_step,

@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/layout/shard_map.h"
+#include "common/layout/tensor_layout.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
@@ -88,11 +89,16 @@ class ParameterClient final : public GradientClient {
 
     /// Set if the caller computes while parts of a push are sent (PushPart).
     bool sends_parts_ahead = false;
+
+    /// The values that the shards' rule leaves as they are, whatever is pushed; may be empty if
+    /// there are none.
+    PushEncoders::Frozen frozen = {};
     ShardOptions shards;
 
-    /// Returns the options that a run's settings ask for of a member.
-    static Options For(const RunSpec& settings, const JoinedRun& joined, const ShardMap& map,
-                       const ShardOptions& shards);
+    /// Returns the options that the run asks for of a member. `layout`: that of the model,
+    /// which `map` cuts.
+    static Options For(const RunSpec& run, const JoinedRun& joined, const TensorLayout& layout,
+                       const ShardMap& map, const ShardOptions& shards);
   };
 
   /// The memory of one pipeline slot: a gradient and the weights that it is computed from. It must

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/encoding.h"
+#include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
 #include "common/wire/values_codec.h"
 
@@ -21,11 +22,16 @@ namespace slipstream {
 /// e unchanged. Of a gradient that is clipped by the factor f, shards take f q, and f g + e − f q
 /// is what remains.
 ///
+/// Encodings that feed their error back share something among the values of a block, a scale or the
+/// choice of the largest. So they send no gradients of frozen tensors, which nobody uses: large
+/// ones would take it from the other values of their block. All other encodings send every value.
+///
 /// Not thread-safe: one owner, the shard's lane.
 class PushEncoder {
  public:
-  /// `values`: the number of values of the shard.
-  PushEncoder(Encoding encoding, size_t values);
+  /// `values`: the number of values of the shard. `frozen`: the positions among them whose values
+  /// the shard does not use, see FrozenWithin.
+  PushEncoder(Encoding encoding, size_t values, std::vector<ParameterRange> frozen = {});
 
   Encoding encoding() const { return encoding_; }
 
@@ -54,6 +60,7 @@ class PushEncoder {
 
   const Encoding encoding_;
   const size_t values_;
+  std::vector<ParameterRange> frozen_;  // Constant after construction.
   std::shared_ptr<std::byte[]> bytes_;
   size_t encoded_from_;      // Values of this gradient from here on are encoded.
   bool is_settled_ = false;  // This gradient counts, and its errors are taken over.

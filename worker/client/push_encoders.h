@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_CLIENT_PUSH_ENCODERS_H_
 #define SLIPSTREAM_WORKER_CLIENT_PUSH_ENCODERS_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -8,6 +9,8 @@
 #include "common/base/encoding.h"
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
+#include "common/layout/tensor_layout.h"
+#include "common/run/run_spec.h"
 #include "worker/client/push_encoder.h"
 
 namespace slipstream {
@@ -18,8 +21,16 @@ namespace slipstream {
 /// Thread-safe as far as each encoder is used by one thread.
 class PushEncoders {
  public:
-  /// `slots`: the number of gradients that may be in flight.
-  PushEncoders(Encoding encoding, const ShardMap& map, uint32_t slots);
+  /// The frozen positions among a shard's values, for each shard.
+  using Frozen = std::vector<std::vector<ParameterRange>>;
+
+  /// Returns the values of the model that the rule of the run's servers freezes. Where workers push
+  /// whole weights, that rule takes them as they are and freezes none.
+  static Frozen FrozenIn(const RunSpec& run, const TensorLayout& layout, const ShardMap& map);
+
+  /// `slots`: the number of gradients that may be in flight. `frozen`: see PushEncoder; may be
+  /// empty if there are none.
+  PushEncoders(Encoding encoding, const ShardMap& map, size_t slots, const Frozen& frozen = {});
 
   /// Returns the encoder of the slot's gradients to the shard; null if gradients are sent
   /// unencoded. The owner is this object.

@@ -82,14 +82,9 @@ bool PauseOrReconnect(grpc::Channel& channel, absl::Duration wait, const Sleeper
 
 }  // namespace
 
-Retries::Retries(std::string_view peer, grpc::Channel& channel, const RetryOptions& options,
-                 uint64_t seed, const Sleeper& sleeper)
-    : peer_(peer),
-      channel_(channel),
-      options_(options),
-      seed_(seed),
-      sleeper_(sleeper),
-      begin_(options.now()) {}
+Retries::Retries(const CalledPeer& peer, const RetryOptions& options, uint64_t seed,
+                 const Sleeper& sleeper)
+    : peer_(peer), options_(options), seed_(seed), sleeper_(sleeper), begin_(options.now()) {}
 
 absl::Status Retries::Persist(absl::FunctionRef<absl::Status()> call) {
   for (;;) {
@@ -105,7 +100,7 @@ void Retries::OnReached() {
   if (!schedule_.has_value()) return;
   schedule_.reset();
   has_warned_ = false;
-  LogInfo("answers again", {{"peer", peer_}});
+  LogInfo("answers again", {{"peer", peer_.name}});
 }
 
 absl::Status Retries::Await(const absl::Status& failure) {
@@ -122,13 +117,13 @@ absl::Status Retries::Await(const absl::Status& failure) {
   const char* const what =
       absl::IsResourceExhausted(failure) ? "has too much to do" : "cannot be reached";
   const std::optional<absl::Duration> wait = schedule_->Next(failure);
-  if (!wait) return schedule_->GivenUp(failure, fmt::format("{} {}: {}", peer_, what, reason));
+  if (!wait) return schedule_->GivenUp(failure, fmt::format("{} {}: {}", peer_.name, what, reason));
   if (is_first) {
-    LogInfo("waiting until it is ready", {{"peer", peer_}, {"reason", reason}});
+    LogInfo("waiting until it is ready", {{"peer", peer_.name}, {"reason", reason}});
   } else if (!has_warned_ && options_.now() - failing_since_ >= kUsualStart) {
     has_warned_ = true;
     LogWarning(fmt::format("{}, trying again", what),
-               {{"peer", peer_},
+               {{"peer", peer_.name},
                 {"for_seconds", absl::ToDoubleSeconds(options_.give_up_after)},
                 {"reason", reason}});
   }
@@ -141,7 +136,7 @@ absl::Status Retries::AwaitFor(absl::Duration wait) {
 }
 
 absl::Status Retries::Pause(absl::Duration wait) {
-  const bool goes_on = PauseOrReconnect(channel_, wait, sleeper_);
+  const bool goes_on = PauseOrReconnect(*peer_.channel, wait, sleeper_);
   return goes_on ? absl::OkStatus() : absl::CancelledError("stopped");
 }
 

@@ -5,8 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
-#include <string_view>
+#include <string>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -71,14 +72,23 @@ class RetrySchedule {
 /// reached, did not answer in time, was overloaded, or the connection broke.
 bool IsTransient(const absl::Status& status);
 
+/// The process that is called. Its owner may replace both parts between two tries of a call, if the
+/// peer has gone to another address.
+struct CalledPeer {
+  /// For messages to people: "shard 1 at host:port".
+  std::string name;
+
+  /// Shows whether the peer's machine can be reached. Not null.
+  std::shared_ptr<grpc::Channel> channel;
+};
+
 /// The tries of one call to one peer, repeated until the peer answers or is given up.
 ///
 /// Not thread-safe: one owner.
 class Retries {
  public:
-  /// `peer` is for messages to people, "shard 1 at host:port", and `channel` leads to it.
   /// Everything that is borrowed must outlive this object.
-  Retries(std::string_view peer, grpc::Channel& channel, const RetryOptions& options, uint64_t seed,
+  Retries(const CalledPeer& peer, const RetryOptions& options, uint64_t seed,
           const Sleeper& sleeper);
 
   /// Makes the call until it succeeds or fails permanently, and returns its last result; or, if the
@@ -106,8 +116,7 @@ class Retries {
   absl::Status Pause(absl::Duration wait);
 
   // Constant after construction.
-  const std::string_view peer_;
-  grpc::Channel& channel_;
+  const CalledPeer& peer_;
   const RetryOptions& options_;
   const uint64_t seed_;
   const Sleeper& sleeper_;

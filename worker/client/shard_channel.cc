@@ -22,12 +22,26 @@ constexpr char kGetTransports[] = "/slipstream.v1.Shard/GetTransports";
 
 }  // namespace
 
-ShardChannel::ShardChannel(std::string address, const Options& options, CancelSwitch& cancel)
-    : address_(std::move(address)),
-      options_(options),
-      tcp_(grpc::CreateCustomChannel(address_, options_.credentials,
-                                     ClientArguments(options.bounds))),
-      cancel_(cancel) {}
+ShardChannel::ShardChannel(std::string address, const Options& options, CancelSwitch& cancel,
+                           std::optional<ShardId> shard)
+    : options_(options),
+      shard_(shard),
+      cancel_(cancel),
+      address_(std::move(address)),
+      peer_(MakePeer()) {}
+
+CalledPeer ShardChannel::MakePeer() const {
+  const std::string what =
+      shard_.has_value() ? fmt::format("shard {}", Value(*shard_)) : std::string("aggregator");
+  return {
+      fmt::format("{} at {}", what, address_),
+      grpc::CreateCustomChannel(address_, options_.credentials, ClientArguments(options_.bounds))};
+}
+
+bool ShardChannel::HasMoved() const {
+  return shard_.has_value() && options_.addresses != nullptr &&
+         !options_.addresses->IsAt(*shard_, address_);
+}
 
 absl::StatusOr<std::unique_ptr<RawCall>> ShardChannel::Start(const std::string& method,
                                                              absl::Time deadline) {
@@ -44,6 +58,11 @@ absl::Status ShardChannel::Failure(RawCall& call, absl::Time deadline) {
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Get() {
+  if (HasMoved()) {
+    address_ = options_.addresses->Of(*shard_);
+    agreed_.reset();
+    peer_ = MakePeer();
+  }
   if (agreed_ != nullptr) return agreed_;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> agreed = Agree();
   if (agreed.ok()) agreed_ = *agreed;
@@ -55,7 +74,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   // A shard that does not know this request offers no socket. Any other failure says nothing about
   // that.
   if (!name.ok() && !absl::IsUnimplemented(name.status())) return name.status();
-  if (options_.transport == Transport::kTcp) return tcp_;
+  if (options_.transport == Transport::kTcp) return peer_.channel;
   absl::StatusOr<std::shared_ptr<grpc::Channel>> local =
       name.ok() ? ConnectToSocket(*name) : absl::NotFoundError("the shard offers no local socket");
   LogLine line("reaching shard", {{"at", address_}, {"transport", local.ok() ? "unix" : "tcp"}});
@@ -75,12 +94,12 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> ShardChannel::Agree() {
   std::string told = TextOf(line);
   if (told != std::exchange(told_, told)) Log(spdlog::level::info, line);
   was_local_ |= local.ok();
-  return local.ok() ? local : tcp_;
+  return local.ok() ? local : peer_.channel;
 }
 
 absl::StatusOr<std::string> ShardChannel::AskForSocket() {
   const absl::Time deadline = SteadyNow() + options_.answer_timeout;
-  RawCall call(tcp_, kGetTransports, &cancel_, deadline);
+  RawCall call(peer_.channel, kGetTransports, &cancel_, deadline);
   v1::GetTransportsRequest request;
   if (options_.identity.run != 0) *request.mutable_identity() = ToWire(options_.identity);
   if (options_.server.has_value()) request.set_server(*options_.server);

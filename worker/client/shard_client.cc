@@ -39,14 +39,13 @@ ShardOptions ShardOptions::For(const RunSpec& settings, const ShardMap& map) {
 ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleeper,
                          CancelSwitch& cancel)
     : place_(std::move(place)),
-      name_(fmt::format("shard {} at {}", Value(place_.shard), place_.address)),
       options_(options),
       sleeper_([&cancel, pause = std::move(sleeper)](absl::Duration wait) {
         return !cancel.thrown() && pause(wait) && !cancel.thrown();
       }),
       cancel_(cancel),
-      channel_(place_.address, options.channel, cancel),
-      stream_(place_.address, channel_, options_, cancel) {
+      channel_(place_.address, options.channel, cancel, place_.shard),
+      stream_(channel_, options_, cancel) {
   // Values in shared memory are never encoded.
   PS_CHECK(options.arena == nullptr || (options.push_encoding == Encoding::kFp32 &&
                                         options.weights_encoding == Encoding::kFp32));
@@ -55,13 +54,13 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
 
 Retries ShardClient::NewRetries() {
   // Whichever path calls take, the TCP channel shows whether the shard's machine can be reached.
-  return {name_, channel_.tcp(), options_.retry, options_.seed + Value(place_.shard), sleeper_};
+  return {channel_.peer(), options_.retry, options_.seed + Value(place_.shard), sleeper_};
 }
 
 absl::Status ShardClient::Final(const absl::Status& failure) const {
   if (is_stopped()) return absl::CancelledError("stopped");
   if (IsTransient(failure)) return failure;
-  return {failure.code(), fmt::format("{}: {}", name_, std::string(failure.message()))};
+  return {failure.code(), fmt::format("{}: {}", name(), std::string(failure.message()))};
 }
 
 WeightsArrival ShardClient::ArrivalOf(std::span<float> weights, WeightsListener* listener) const {
@@ -192,7 +191,7 @@ absl::Status ShardClient::AwaitReturn() {
   bool is_back = loan_.AwaitReturn(polls ? absl::ZeroDuration() : kSlice);
   while (!is_back) {
     if (SteadyNow() > deadline) {
-      return absl::DeadlineExceededError(name_ + ": the connection still holds what was sent");
+      return absl::DeadlineExceededError(name() + ": the connection still holds what was sent");
     }
     if (!polls) is_back = loan_.AwaitReturn(kSlice);
     // The transport may need a thread to release the bytes, and this is the only one.

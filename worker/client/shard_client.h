@@ -38,7 +38,7 @@ class ShardClient {
   /// The shard's number, its address, and its part of the model.
   struct Place {
     ShardId shard{0};
-    std::string address;  // host:port
+    std::string address;  // host:port, where its server was at first.
     ParameterRange range;
 
     /// The address of the aggregator of the worker's group; empty if there is none.
@@ -80,10 +80,10 @@ class ShardClient {
   bool is_local() const { return channel_.is_local(); }
 
   ShardId shard() const { return place_.shard; }
-  const std::string& address() const { return place_.address; }
+  const std::string& address() const { return channel_.address(); }
 
   /// Returns "shard 1 at host:port", for messages to people.
-  const std::string& name() const { return name_; }
+  const std::string& name() const { return channel_.peer().name; }
   ParameterRange range() const { return place_.range; }
 
   // For ShardExchange:
@@ -128,7 +128,6 @@ class ShardClient {
 
   // Constant after construction.
   const Place place_;
-  const std::string name_;
   const ShardOptions options_;
   const Sleeper sleeper_;
 

@@ -90,6 +90,7 @@ absl::Status Subscription::Connect() {
   options.chunk_bytes = ChunkBytes(0, map_, Encoding::kFp32);
   options.retry.give_up_after = MembersPatience(lease_);
   options.channel.credentials = options_.credentials;
+  options.channel.addresses = &servers_;
   {
     MutexLock lock(mutex_);
     report_.set_wants_model(false);
@@ -127,11 +128,17 @@ absl::StatusOr<v1::FollowReply> Subscription::Tell() {
 }
 
 void Subscription::Hear(const v1::FollowReply& reply) {
-  MutexLock lock(mutex_);
-  is_listed_ = true;
-  phase_ = reply.phase();
-  is_replaced_ |= run_ != 0 && reply.run() != run_;
-  if (is_replaced_) cancel_.Throw();
+  {
+    MutexLock lock(mutex_);
+    is_listed_ = true;
+    phase_ = reply.phase();
+    is_replaced_ |= run_ != 0 && reply.run() != run_;
+    if (is_replaced_) {
+      cancel_.Throw();
+      return;
+    }
+  }
+  servers_.Note({reply.servers().begin(), reply.servers().end()});
 }
 
 absl::Status Subscription::Cause(const absl::Status& status) {

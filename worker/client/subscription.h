@@ -20,6 +20,7 @@
 #include "proto/coordinator.pb.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/coordinator_client.h"
+#include "worker/client/server_addresses.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_group.h"
 
@@ -149,12 +150,14 @@ class Subscription {
   absl::StatusOr<bool> IsOver();
   absl::StatusOr<v1::FollowReply> Tell();
 
-  /// Notes what a reply says of the run; ends all calls if it is another one.
+  /// Notes what a reply says of the run and its servers; ends all calls if it is another run.
   void Hear(const v1::FollowReply& reply);
 
   /// Returns the failure behind one of `status`, if there is another.
   absl::Status Cause(const absl::Status& status);
   void RunReports();
+
+  ServerAddresses servers_;
 
   // Constant after Connect.
   const Options options_;

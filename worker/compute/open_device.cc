@@ -39,4 +39,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, W
   return NewCpuDevice();
 }
 
+bool IsProcessor(const DeviceChoice& choice) {
+  using Kind = DeviceChoice::Kind;
+  return choice.kind == Kind::kCpu || (choice.kind == Kind::kAuto && !HasCuda());
+}
+
 }  // namespace slipstream

@@ -18,6 +18,9 @@ namespace slipstream {
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(const DeviceChoice& choice, WorkerId worker,
                                                    DeviceClaim& claim);
 
+/// Returns whether OpenDevice takes the processor for this choice, as far as it is known before.
+bool IsProcessor(const DeviceChoice& choice);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_COMPUTE_OPEN_DEVICE_H_

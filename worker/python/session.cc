@@ -45,6 +45,7 @@ absl::Status Session::Start() {
     return joined.status();
   }
   joined_ = *std::move(joined);
+  servers_.Note(joined_.servers);
   absl::StatusOr<RunSpec> settings =
       ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings", {}));
   if (!settings.ok()) return settings.status();
@@ -54,7 +55,7 @@ absl::Status Session::Start() {
   clip_.emplace(settings_.optimizer);
   heartbeat_ = std::make_unique<Heartbeat>(
       coordinator_, joined_.identity, HeartbeatInterval(joined_.lease, settings_.cluster.workers),
-      figures_, interruption_, settings_.worker.steps_by_speed);
+      figures_, servers_, interruption_, settings_.worker.steps_by_speed);
   return absl::OkStatus();
 }
 
@@ -161,14 +162,14 @@ absl::Status Session::Synchronize(const ModelProposal& model, std::span<const fl
 }
 
 void Session::MakeClient() {
-  ShardOptions shards = ShardOptionsOf(joined_, settings_, map_, options_.credentials);
+  ShardOptions shards = ShardOptionsOf(joined_, servers_, settings_, map_, options_.credentials);
   reader_ = std::make_unique<WeightsReader>(
       joined_.identity, joined_.servers, map_, shards,
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
   if (arena_.has_value()) shards.arena = &*arena_;
   ParameterClient::Options options =
-      ParameterClient::Options::For(settings_, joined_, map_, shards);
+      ParameterClient::Options::For(settings_, joined_, layout_, map_, shards);
   options.changes_weights = true;
   client_ = std::make_unique<ParameterClient>(
       options, std::vector<ParameterClient::Slot>{{weights_.span(), values_, nullptr}},

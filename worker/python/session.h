@@ -21,6 +21,7 @@
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/server_addresses.h"
 #include "worker/client/weights_reader.h"
 #include "worker/data/batch_order.h"
 #include "worker/training/gradient_clip.h"
@@ -238,6 +239,7 @@ class Session {
   std::optional<NonfiniteSteps> nonfinite_;
   std::optional<GradientClip> clip_;
 
+  ServerAddresses servers_;
   StepFigures figures_;
   std::unique_ptr<Heartbeat> heartbeat_;
 

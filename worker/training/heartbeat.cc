@@ -48,11 +48,12 @@ v1::StepTimes ToWire(const StepFigures::StepLanes& of) {
 }  // namespace
 
 Heartbeat::Heartbeat(const CoordinatorClient& coordinator, const Identity& identity,
-                     absl::Duration interval, const StepFigures& figures,
+                     absl::Duration interval, const StepFigures& figures, ServerAddresses& servers,
                      Interruption& interruption, bool tells_speed)
     : identity_(identity),
       interval_(interval),
       figures_(figures),
+      servers_(servers),
       interruption_(interruption),
       tells_speed_(tells_speed),
       stream_(coordinator),
@@ -152,6 +153,7 @@ absl::StatusOr<std::optional<v1::HeartbeatReply>> Heartbeat::Tell(v1::HeartbeatR
 }
 
 void Heartbeat::Note(const v1::HeartbeatReply& reply) {
+  servers_.Note({reply.servers().begin(), reply.servers().end()});
   const absl::StatusOr<Phase> phase = FromWire(reply.phase());
   MutexLock lock(mutex_);
   if (phase.ok()) phase_ = *phase;

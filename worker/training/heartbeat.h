@@ -15,13 +15,15 @@
 #include "common/protocol/view.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/coordinator_stream.h"
+#include "worker/client/server_addresses.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
 
 namespace slipstream {
 
 /// Renews a worker's lease on its own thread, reports the worker's figures to the coordinator, and
-/// keeps the coordinator's answers: the run's phase, and evaluations that this worker should make.
+/// keeps the coordinator's answers: the run's phase, evaluations that this worker should make, and
+/// where servers are now.
 ///
 /// Interrupts the worker if the coordinator fences it or cannot be reached.
 ///
@@ -41,7 +43,8 @@ class Heartbeat {
   /// whether the coordinator decides by the worker's speed how many steps it takes. All other
   /// arguments must outlive the heartbeat.
   Heartbeat(const CoordinatorClient& coordinator, const Identity& identity, absl::Duration interval,
-            const StepFigures& figures, Interruption& interruption, bool tells_speed = false);
+            const StepFigures& figures, ServerAddresses& servers, Interruption& interruption,
+            bool tells_speed = false);
   ~Heartbeat();
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
@@ -93,6 +96,7 @@ class Heartbeat {
   const Identity identity_;
   const absl::Duration interval_;
   const StepFigures& figures_;
+  ServerAddresses& servers_;
   Interruption& interruption_;
   const bool tells_speed_;
 

@@ -12,8 +12,10 @@ void StepFigures::OnStep(const Step& step) {
   if (steps_ == 0) first_turn_ = step.turn;
   ++steps_;
   examples_ += step.examples;
-  compute_ += (step.backward_end - step.forward_begin - step.waited) / step.threads;
-  blocked_ += (step.blocked + step.waited) / step.threads;
+  // A clock that was set may give any time. Such a step counts as none.
+  const absl::Duration computed = step.backward_end - step.forward_begin - step.waited;
+  compute_ += std::max(absl::ZeroDuration(), computed) / step.threads;
+  blocked_ += std::max(absl::ZeroDuration(), step.blocked + step.waited) / step.threads;
   window_.push_back(step);
   if (window_.size() > kWindowSteps) window_.pop_front();
 }
@@ -104,8 +106,9 @@ void StepFigures::ReadShares(absl::Time now, Figures& figures) const {
   const double compute = absl::ToDoubleSeconds(compute_);
   const double communication = absl::ToDoubleSeconds(communication_);
   const double blocked = absl::ToDoubleSeconds(blocked_);
-  figures.compute_share = compute / elapsed;
-  figures.communication_share = communication / elapsed;
+  // The exchanges of two gradients in flight overlap, so their times together may exceed the time.
+  figures.compute_share = std::min(1.0, compute / elapsed);
+  figures.communication_share = std::min(1.0, communication / elapsed);
   // The thread stands still a little longer than the communication that it waits for, so the
   // difference may be negative.
   if (communication > 0) figures.communication_hidden = std::max(0.0, 1 - blocked / communication);

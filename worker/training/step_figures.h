@@ -94,7 +94,7 @@ class StepFigures {
     /// Absent if the loss has no classes, and before the first step.
     std::optional<double> train_accuracy;
 
-    /// Shares of the time since the first step began; together they may exceed 1.
+    /// Shares of the time since the first step began, each at most 1; together they may exceed it.
     double compute_share = 0;
     double communication_share = 0;
 

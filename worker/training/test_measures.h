@@ -6,15 +6,12 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
+#include "common/run/worker_memory.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
 #include "worker/training/measures.h"
 
 namespace slipstream {
-
-/// The number of examples in one batch of a measurement. It is the same everywhere, because the
-/// last digits of the mean loss depend on how examples are grouped.
-inline constexpr uint32_t kTestBatchSize = 256;
 
 /// Measures the weights that have arrived in `plan`, which takes batches of kTestBatchSize. Calls
 /// `goes_on` before each batch with the number of examples measured so far; returns CANCELLED once

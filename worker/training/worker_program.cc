@@ -18,7 +18,10 @@
 #include "common/model_file/weights_digest.h"
 #include "common/policy/staleness_guard.h"
 #include "common/process/exit_code.h"
+#include "common/process/process_limits.h"
 #include "common/process/steady_time.h"
+#include "common/run/shards.h"
+#include "common/run/worker_memory.h"
 #include "common/wire/shard_wire.h"
 #include "worker/compute/open_device.h"
 #include "worker/core/heartbeat_times.h"
@@ -86,7 +89,7 @@ absl::Status WorkerProgram::Run() {
                        {"incarnation", Value(joined_.identity.incarnation)},
                        {"name", settings_.name}});
     const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
-    Heartbeat heartbeat(coordinator_, joined_.identity, interval, figures_, interruption_,
+    Heartbeat heartbeat(coordinator_, joined_.identity, interval, figures_, servers_, interruption_,
                         settings_.worker.steps_by_speed);
     status = Caught([&] { return TakePart(heartbeat); });
     // Ends the other threads too: they have no work without this one.
@@ -105,6 +108,7 @@ absl::Status WorkerProgram::Join() {
   absl::StatusOr<JoinedRun> joined = JoinRun(coordinator_, options_.worker);
   if (!joined.ok()) return joined.status();
   joined_ = *std::move(joined);
+  servers_.Note(joined_.servers);
   return absl::OkStatus();
 }
 
@@ -134,7 +138,7 @@ absl::Status WorkerProgram::ReadSettings() {
 }
 
 ShardOptions WorkerProgram::OptionsOfShards() const {
-  return ShardOptionsOf(joined_, settings_, map_, options_.credentials);
+  return ShardOptionsOf(joined_, servers_, settings_, map_, options_.credentials);
 }
 
 absl::Status WorkerProgram::TakePart(Heartbeat& heartbeat) {
@@ -161,6 +165,7 @@ absl::Status WorkerProgram::PreparePlans() {
       OpenDevice(choice, joined_.identity.worker, device_claim_);
   if (!device.ok()) return device.status();
   device_ = *std::move(device);
+  if (absl::Status fits = CheckModelMemory(IsProcessor(choice)); !fits.ok()) return fits;
   absl::StatusOr<TrainingPlans> plans =
       TrainingPlans::Prepare(*device_, settings_, net_.layout.parameters());
   if (!plans.ok()) return plans.status();
@@ -173,6 +178,19 @@ absl::Status WorkerProgram::PreparePlans() {
   LogInfo("prepared",
           {{"parameters", net_.layout.parameters()}, {"examples", data_.train.count()}});
   return absl::OkStatus();
+}
+
+absl::Status WorkerProgram::CheckModelMemory(bool on_processor) const {
+  const WorkerMemory needed = WorkerMemoryNeeded(net_, settings_, on_processor);
+  const uint64_t available = AvailableMemoryBytes();
+  if (needed.bytes() <= available) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "no memory for the model: this worker needs about {} ({} to train, {} to measure the weights "
+      "on the test set), and {} are free beside the data; use a machine with more, fewer workers "
+      "on "
+      "this one, a smaller training.batch_size, or a smaller model",
+      BytesText(needed.bytes()), BytesText(needed.training), BytesText(needed.evaluation),
+      BytesText(available)));
 }
 
 absl::Status WorkerProgram::PrepareData() {
@@ -202,8 +220,8 @@ std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   ShardOptions shards = OptionsOfShards();
   shards.arena = plans_.shared_arena();
   return std::make_unique<ParameterClient>(
-      ParameterClient::Options::For(settings_, joined_, map_, shards), std::move(slots),
-      MakeSleeper(), interruption_.cancel_switch());
+      ParameterClient::Options::For(settings_, joined_, net_.layout, map_, shards),
+      std::move(slots), MakeSleeper(), interruption_.cancel_switch());
 }
 
 absl::Status WorkerProgram::PrepareModel() {

@@ -15,6 +15,7 @@
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"
+#include "worker/client/server_addresses.h"
 #include "worker/compute/device_claim.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
@@ -72,6 +73,10 @@ class WorkerProgram {
   absl::Status PrepareCompute();
   absl::Status PrepareData();
   absl::Status PreparePlans();
+
+  /// Returns RESOURCE_EXHAUSTED if the model, with what training and the final measurement need of
+  /// it, does not fit beside the data: better now than at the end.
+  absl::Status CheckModelMemory(bool on_processor) const;
   absl::Status PrepareModel();
 
   /// Finds out whether this worker can save weights, and has the proposal say so.
@@ -99,6 +104,7 @@ class WorkerProgram {
   Interruption& interruption_;
   CoordinatorClient coordinator_;
   JoinedRun joined_;
+  ServerAddresses servers_;            // Where they are now.
   std::optional<ModelKeeper> keeper_;  // From the proposal of the model on.
   RunSpec settings_;
   NetShapes net_;

@@ -28,7 +28,7 @@ struct RunRecord {
   /// all larger ones.
   std::vector<uint64_t> staleness;
 
-  bool failed() const { return ended_by == "failed"; }
+  bool failed() const { return ended_by == "failed" || ended_by == "diverged"; }
 };
 
 /// Returns the record of a run with these settings. `summary` is the text of its summary.json.

@@ -23,5 +23,11 @@ TEST(PrintableTest, ReplacesWhatATerminalWouldObey) {
       << "CSI as a byte";
 }
 
+TEST(PrintableTest, KeepsTheEndsOfLinesWhereThereAreSeveral) {
+  EXPECT_EQ(PrintableLines("a\x1b[2J\n\nb\r\n"), "a\uFFFD[2J\n\nb \n");
+  EXPECT_EQ(PrintableLines("one"), "one");
+  EXPECT_EQ(PrintableLines(""), "");
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -19,5 +19,11 @@ TEST(JsonTextTest, KeepsOtherCharactersAsTheyAre) {
   EXPECT_EQ(JsonCompact(nlohmann::json("λ\n")), "\"λ\\n\"");
 }
 
+TEST(JsonTextTest, EscapesWhatATerminalWouldObey) {
+  EXPECT_EQ(JsonCompact(nlohmann::json("\u009B2J \x1b \x7F \u00A0")),
+            "\"\\u009b2J \\u001b \\u007f \u00A0\"");
+  EXPECT_EQ(nlohmann::json::parse(JsonText(nlohmann::json("\u0085"))), "\u0085");
+}
+
 }  // namespace
 }  // namespace slipstream

@@ -108,6 +108,17 @@ TEST(TensorOptionsTest, NeighboursWithEqualOptionsShareASpan) {
             (Spans{{{0, 12}, 0.1, 1}, {{12, 35}, 0.1, 0}}));
 }
 
+TEST(TensorOptionsTest, FrozenPartsAreCutAtTheRangeAndCountFromItsBegin) {
+  const Items items = {{.match = "0.bias", .learning_rate_factor = 0.5},
+                       {.match = "*.bias", .learning_rate_factor = 0},
+                       {.match = "0.*", .learning_rate_factor = 0}};
+
+  EXPECT_EQ(FrozenWithin({4, 33}, TwoLayers(), items),
+            (std::vector<ParameterRange>{{0, 6}, {28, 29}}));
+  EXPECT_EQ(FrozenWithin({10, 32}, TwoLayers(), items), std::vector<ParameterRange>());
+  EXPECT_EQ(FrozenWithin({0, 35}, TwoLayers(), {}), std::vector<ParameterRange>());
+}
+
 RunSpec RunOf(AlgorithmKind algorithm) {
   RunSpec run;
   run.worker.algorithm = algorithm;

@@ -119,8 +119,7 @@ TEST_F(PsctlRunTest, KeepsTheSummaryWhenItsReaderIsGone) {
 }
 
 TEST_F(PsctlRunTest, WarnsOnceOfMetricsThatCannotBeWritten) {
-  fs::create_directories(folder_ / "run");
-  fs::create_symlink("/dev/full", folder_ / "run/metrics.jsonl");
+  fs::create_directories(folder_ / "run/metrics.jsonl");
   Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
   Say("FAKE_WORKER_1", "exit 0");
 
@@ -128,10 +127,39 @@ TEST_F(PsctlRunTest, WarnsOnceOfMetricsThatCannotBeWritten) {
 
   EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
   const std::string warning = "psctl: warning: cannot write " +
-                              (folder_ / "run/metrics.jsonl").string() +
-                              ": No space left on device";
+                              (folder_ / "run/metrics.jsonl").string() + ": Is a directory";
   EXPECT_THAT(Stderr(), HasSubstr(warning));
   EXPECT_EQ(Stderr().find(warning), Stderr().rfind(warning));
+}
+
+TEST_F(PsctlRunTest, WritesNothingThroughALinkThatSomebodyHasPrepared) {
+  fs::create_directories(folder_ / "run/logs");
+  for (const char* const name : {"metrics.jsonl", "summary.json"}) {
+    std::ofstream(folder_ / "precious") << "mine";
+    fs::create_symlink(folder_ / "precious", folder_ / "run" / name);
+  }
+  Say("FAKE_WORKER_0", R"(touch "$FAKE_DIR/finished")");
+  Say("FAKE_WORKER_1", "exit 0");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  EXPECT_EQ(ReadFile(folder_ / "precious"), "mine");
+  EXPECT_THAT(Stderr(), HasSubstr("metrics.jsonl: it is a symbolic link"));
+  EXPECT_EQ(Summary()["test_accuracy"], 0.9);
+  EXPECT_FALSE(fs::is_symlink(folder_ / "run/summary.json"));
+}
+
+TEST_F(PsctlRunTest, StartsNoProcessWhoseLogIsALink) {
+  fs::create_directories(folder_ / "run/logs");
+  std::ofstream(folder_ / "precious") << "mine";
+  fs::create_symlink(folder_ / "precious", folder_ / "run/logs/server-0.log");
+
+  ChildProcess psctl = StartRun();
+
+  EXPECT_EQ(WaitForExit(psctl), 74) << Stderr();
+  EXPECT_EQ(ReadFile(folder_ / "precious"), "mine");
+  EXPECT_THAT(Stderr(), HasSubstr("logs/server-0.log: it is a symbolic link"));
 }
 
 TEST_F(PsctlRunTest, TellsHowToWatchItFromAnotherDirectory) {

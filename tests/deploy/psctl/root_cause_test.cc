@@ -39,14 +39,14 @@ TEST(RootCauseTest, IsTheAggregatorThatCouldNotStart) {
   EXPECT_FALSE(ExplainsItself(Exit(Role::kAggregator, 1, 69))) << "its server may have ended first";
 }
 
-TEST(RootCauseTest, AServerThatLostItsPushLogHasFailedNoRun) {
+TEST(RootCauseTest, AServerThatLostAFileInTheEndHasFailedNoRun) {
   const std::vector<ProcessEnd> ends = {Told(Exit(Role::kServer, 0, 74)),
                                         Told(Exit(Role::kServer, 1, 143))};
 
-  EXPECT_TRUE(LostItsPushLog(ends[0]));
-  EXPECT_FALSE(LostItsPushLog(ends[1]));
+  EXPECT_TRUE(LostAFile(ends[0]));
+  EXPECT_FALSE(LostAFile(ends[1]));
   EXPECT_EQ(FindRootCause(ends), nullptr);
-  EXPECT_FALSE(LostItsPushLog(Exit(Role::kServer, 0, 74))) << "it ended by itself";
+  EXPECT_FALSE(LostAFile(Exit(Role::kServer, 0, 74))) << "it ended by itself";
 }
 
 TEST(RootCauseTest, TakesAKilledWorkerForALossOnly) {

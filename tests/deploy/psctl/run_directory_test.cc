@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@ namespace slipstream {
 namespace {
 
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 namespace fs = std::filesystem;
@@ -79,6 +81,49 @@ TEST_F(RunDirectoryTest, SaysWhyItCannotBeMade) {
 
   ASSERT_FALSE(directory.ok());
   EXPECT_EQ(std::string(directory.status().message()), "cannot create file/below: Not a directory");
+}
+
+TEST_F(RunDirectoryTest, IsNoneThatAnotherUserMayChange) {
+  fs::create_directory("open");
+  fs::permissions("open", fs::perms::all);
+
+  const auto directory = RunDirectory::Create("open", "demo", now_);
+
+  EXPECT_EQ(directory.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(directory.status().message()),
+              HasSubstr("the run directory open may be written by every user"));
+  EXPECT_TRUE(fs::is_empty("open"));
+  fs::permissions("open", fs::perms::all | fs::perms::sticky_bit);
+  EXPECT_TRUE(RunDirectory::Create("open", "demo", now_).ok()) << "nobody can replace our files";
+}
+
+TEST_F(RunDirectoryTest, IsNoneThatAnotherUserHasPrepared) {
+  fs::create_directories("tmp/theirs");
+  fs::permissions("tmp", fs::perms::all | fs::perms::sticky_bit);
+  if (chown("tmp/theirs", 12345, 12345) != 0) GTEST_SKIP() << "only root may give one away";
+
+  const auto directory = RunDirectory::Create("tmp/theirs", "demo", now_);
+
+  EXPECT_EQ(directory.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(directory.status().message()),
+              HasSubstr("the run directory tmp/theirs belongs to another user"));
+  fs::permissions("tmp", fs::perms::owner_all);
+  EXPECT_TRUE(RunDirectory::Create("tmp/theirs", "demo", now_).ok()) << "nobody can prepare it";
+}
+
+TEST_F(RunDirectoryTest, ItsFoldersAreNoLinks) {
+  for (const char* const folder : {"logs", "checkpoints"}) {
+    fs::remove_all("mine");
+    fs::create_directories("mine");
+    fs::create_directories("elsewhere");
+    fs::create_directory_symlink("../elsewhere", std::string("mine/") + folder);
+
+    const auto directory = RunDirectory::Create("mine", "demo", now_);
+
+    EXPECT_THAT(std::string(directory.status().message()),
+                HasSubstr(std::string("mine/") + folder + " is a symbolic link"));
+    EXPECT_TRUE(fs::is_empty("elsewhere"));
+  }
 }
 
 TEST_F(RunDirectoryTest, ListsItsModelsTheFinalOneLast) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/model/presets.h"
+#include "common/run/shards.h"
 
 namespace slipstream {
 namespace {
@@ -129,6 +130,20 @@ TEST(RunPlanTest, SaysWhatKeepingTheBasesOfGradientsCosts) {
   EXPECT_EQ(plan->base_weights_bytes, size_t{2 * 30} * largest * sizeof(float));
   EXPECT_EQ(plan->server_bytes, without->server_bytes + plan->base_weights_bytes);
   EXPECT_THAT(PlanText(spec, *plan), HasSubstr("for the weights that gradients under way"));
+}
+
+TEST(RunPlanTest, SaysWhatAWorkerTakesBesideItsData) {
+  RunSpec spec = Spec();
+  const auto plan = PlanRun(spec);
+  spec.training.pipeline_depth += 1;
+
+  const auto deeper = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok() && deeper.ok());
+  EXPECT_GE(plan->worker_bytes, 3 * plan->parameters * sizeof(float));
+  EXPECT_GE(deeper->worker_bytes, plan->worker_bytes + 2 * plan->parameters * sizeof(float));
+  EXPECT_THAT(PlanText(spec, *plan), HasSubstr(BytesText(plan->worker_bytes) + " beside its data"));
+  EXPECT_EQ(PlanJson(spec, *plan)["worker_bytes"], plan->worker_bytes);
 }
 
 TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {

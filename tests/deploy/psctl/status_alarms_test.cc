@@ -230,7 +230,7 @@ TEST(StatusAlarmsTest, TellsOfAShardUntilItHasMadeAsManyVersionsAsItLost) {
   shard.set_versions_lost(30);
   EXPECT_THAT(StatusAlarms(status),
               ElementsAre(ScreenLine{"shard 1 went on from its checkpoint of version 90 (life 1); "
-                                     "it has lost 30 versions so far",
+                                     "it has lost at least 30 versions so far",
                                      LineStyle::kWarning}));
 
   shard.set_version(120);

@@ -7,6 +7,7 @@ import pathlib
 import unittest
 
 import main
+import operator_faults
 import tcp_proxy
 from durable_cluster import DurableCluster
 from programs import scratch
@@ -117,6 +118,23 @@ class JudgementTest(unittest.TestCase):
         rows = [row_of(sequence=1, version=1, base=0, staleness=0)]
         report = self.judge(FakeCluster((3, 3), rows=rows), killed_servers=True)
         self.assertIn("which lack 4 pushes", report.remarks[-1])
+
+    def test_the_report_of_a_further_run_counts_for_its_trial(self):
+        with scratch() as directory:
+            trial = Trial(Scenario("test", "synced", "softsync", None), 1, 1, directory)
+            for number in (1, 2):
+                with trial.further_run(number) as run:
+                    run.note_fault("kills")
+                    run.judge(FakeCluster((3, 3)))
+
+        self.assertEqual((trial.report.faults, trial.report.acknowledged), (2, 12))
+
+    def test_a_server_replaced_before_training_loses_nothing(self):
+        before = operator_faults.begins_before_replacement
+        self.assertFalse(before("server synced\n"))
+        self.assertFalse(before("server replaced\nphase=TRAINING\n"))
+        self.assertTrue(before("phase=TRAINING\nserver replaced\n"))
+        self.assertTrue(before("phase=TRAINING\n"))
 
     def test_the_data_of_a_run_do_not_grow_with_the_number_of_faults(self):
         def settings(faults):

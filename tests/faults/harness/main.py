@@ -17,20 +17,22 @@ sys.path += [str(ROOT / "tests" / "integration"), str(ROOT / "tests" / "support"
 import disk_faults
 import network
 import network_faults
+import operator_faults
 import process_faults
 from programs import scratch
 from scenario import Report, Trial, counts_of
 from totals import print_totals, totals_of
 
-SCENARIOS = {scenario.name: scenario for module in (process_faults, network_faults, disk_faults)
-             for scenario in module.scenarios()}
+MODULES = (process_faults, operator_faults, network_faults, disk_faults)
+SCENARIOS = {scenario.name: scenario for module in MODULES for scenario in module.scenarios()}
 FAULTS = 10
 # What every run of the tests does: 10 kills, 5 partitions, 5 drains, and one of each other kind.
 QUICK = {"kills-synced-softsync": 4, "kills-synced-hardsync": 3, "kills-checkpoint-async": 3,
          "workers-synced-softsync": 2, "places-synced-hardsync": 2, "partitions-hardsync": 3,
          "partitions-softsync": 2, "drains-synced-softsync": 3, "drains-synced-hardsync": 2, "links-softsync": 3,
          "stops-workers-synced": 1, "stops-servers-synced": 1, "disk-full-synced": 1,
-         "disk-read-only-synced": 1}
+         "disk-read-only-synced": 1, "initialization-hardsync": 2, "rollback-synced": 1,
+         "moved-synced-async": 1, "log-unread": 1}
 # What is worth a night: 50 kills and more, 20 partitions, 50 stops, 50 drains.
 LONG = {**{name: FAULTS for name in SCENARIOS}, "kills-synced-softsync": 50,
         "kills-synced-hardsync": 50, "partitions-softsync": 20,

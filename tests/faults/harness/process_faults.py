@@ -129,14 +129,18 @@ def stop_servers(trial):
         trial.judge(live)
 
 
+def end_server(live, shard):
+    live.servers[shard].terminate()
+    code = live.servers[shard].wait(timeout=DRAIN_S)
+    if code != 128 + signal.SIGTERM:
+        raise Broken(f"server {shard} ended with {code}\n{live.log_texts()}")
+
+
 def drain_servers(trial):
     with trial.cluster() as live:
         for _ in trial.moments(live):
             shard = trial.chance.choice(SHARDS)
-            live.servers[shard].terminate()
-            code = live.servers[shard].wait(timeout=DRAIN_S)
-            if code != 128 + signal.SIGTERM:
-                raise Broken(f"server {shard} ended with {code}\n{live.log_texts()}")
+            end_server(live, shard)
             live.restart_server(shard)
             trial.note_fault("servers drained")
         trial.judge(live)

@@ -1,5 +1,7 @@
 """A trial runs a real cluster with faults, and judges what the cluster has counted."""
 import collections
+import contextlib
+import copy
 import dataclasses
 import pathlib
 import random
@@ -55,6 +57,13 @@ class Report:
     def faults(self):
         return sum(self.kinds.values())
 
+    def add(self, other):
+        self.kinds += other.kinds
+        self.acknowledged += other.acknowledged
+        self.lost += other.lost
+        self.doubled += other.doubled
+        self.remarks = other.remarks or self.remarks  # Those of the last run stand for all.
+
 
 class Trial:
     """One run of a scenario. The seed determines all choices, but not their exact moments."""
@@ -81,6 +90,18 @@ class Trial:
 
     def cluster(self, kind=DurableCluster, **arguments):
         return kind(directory=self.directory, settings=self.settings(), **arguments)
+
+    @contextlib.contextmanager
+    def further_run(self, number):
+        """Yields a trial of one more run of the scenario, whose report counts for this one too."""
+        run = copy.copy(self)
+        run.directory = self.directory / f"run-{number}"
+        run.directory.mkdir()
+        run.report = Report()
+        try:
+            yield run
+        finally:
+            self.report.add(run.report)
 
     def wait_for_batches(self, live, count, timeout=DEADLINE_S):
         """Waits for so many mini-batches. Says now and then how far the scenario has come."""
@@ -203,7 +224,6 @@ class Trial:
         keeps_places = self.scenario.settings.get("cluster.on_worker_loss") == "wait"
         if self.scenario.policy != "hardsync" or (self.deaths and not keeps_places):
             return
-        print("  the run without faults, for comparison", flush=True)
         undisturbed = undisturbed_weights(self.settings(), self.scenario.aggregators)
         if status["weights_sha256"] != undisturbed:
             raise Broken("the weights differ from those of a run without faults")
@@ -218,6 +238,7 @@ def undisturbed_weights(settings, aggregators):
     settings = {**settings, "durability.level": "memory"}
     key = repr(sorted(settings.items()))
     if key not in _WEIGHTS:
+        print("  the run without faults, for comparison", flush=True)
         with scratch() as directory, \
                 DurableCluster(directory, settings, aggregators=aggregators) as live:
             timeout = DEADLINE_S + BATCH_S * live.batches

@@ -158,6 +158,7 @@ class FakeUplinks final : public Uplinks {
  public:
   explicit FakeUplinks(ScriptedShard& shard) : shard_(shard) {}
 
+  void Follow(const std::string& address) override { EXPECT_EQ(address, "shard:1"); }
   std::unique_ptr<Uplink> Make(const std::string& address, uint64_t run,
                                const ShardMap& map) override {
     EXPECT_EQ(address, "shard:1");

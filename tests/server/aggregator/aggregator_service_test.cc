@@ -9,11 +9,13 @@
 #include <string>
 #include <vector>
 
+#include "common/layout/tensor_layout.h"
 #include "proto/coordinator.pb.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
 #include "server/listen/unknown_methods.h"
 #include "tests/server/aggregator/aggregator_fixture.h"
+#include "tests/support/fake_shard.h"
 #include "tests/support/loopback.h"
 
 namespace slipstream {
@@ -34,6 +36,29 @@ TEST(ShardUplinksTest, TryAsLongAsAWorkerOnlyWhereTheBitsDependOnIt) {
   EXPECT_EQ(ShardUplinks::PatienceIn(run), absl::Seconds(30));
   run.consistency.policy = PolicyKind::kSoftsync;
   EXPECT_EQ(ShardUplinks::PatienceIn(run), ShardUplinks::kGiveUpAfter);
+}
+
+TEST(ShardUplinksTest, GoToTheShardWhereItIsNow) {
+  constexpr size_t kCount = 100;
+  TensorLayout layout;
+  ASSERT_TRUE(layout.Append("all", {kCount}).ok());
+  const ShardMap map = ShardMap::Cut(layout, 1).value();
+  FakeShard before(kCount, map.fingerprint());
+  FakeShard after(kCount, map.fingerprint());
+  after.SetVersion(5);
+  ShardUplinks uplinks({.run = TreeRun()});
+  uplinks.Follow(before.address());
+  const std::unique_ptr<Uplink> uplink = uplinks.Make(before.address(), kRun, map);
+  std::vector<float> weights(kCount);
+  const auto pull = [&] { return uplink->Pull({.run = kRun}, Version{}, Life{}, weights); };
+  ASSERT_EQ(pull()->version, Version{0});
+
+  before.Stop();
+  uplinks.Follow(after.address());
+
+  const absl::StatusOr<WeightsHeader> pulled = pull();
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(pulled->version, Version{5});
 }
 
 /// An aggregator for two workers, served over gRPC.

@@ -51,6 +51,20 @@ TEST(MembershipTest, ANewerIncarnationFencesTheOlder) {
   EXPECT_EQ(membership.live(), 1u);
 }
 
+TEST(MembershipTest, OneThatRegistersAgainAndAgainIsSlowedDown) {
+  Membership membership(kRun, kLease);
+  size_t made = 0;
+  for (int i = 0; i < 1000; ++i) {
+    made += membership.Register({.worker = WorkerId{3}, .host = "host"}, At(0)).ok() ? 1 : 0;
+  }
+  EXPECT_EQ(made, 1 + Membership::kAgainAtOnce);
+  const auto refused = membership.Register({.worker = WorkerId{3}, .host = "host"}, At(0));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+
+  Join(membership, WorkerId{4}, At(0));  // One that is new is not.
+  Join(membership, WorkerId{3}, At(1));
+}
+
 TEST(MembershipTest, RefusesAnotherRunAndWorkersItDoesNotKnow) {
   Membership membership(kRun, kLease);
   Identity worker = Join(membership, std::nullopt, At(0));

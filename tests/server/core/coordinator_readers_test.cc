@@ -1,5 +1,6 @@
 #include "server/core/coordinator_readers.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 
 namespace slipstream {
 namespace {
+
+using testing::ElementsAre;
 
 constexpr absl::Duration kLease = absl::Seconds(5);
 constexpr absl::Duration kMoment = absl::Milliseconds(1);
@@ -215,6 +218,40 @@ TEST_F(ReadersTest, TooManyReadersAreRefusedUntilOneIsGone) {
   Take(report);
 
   EXPECT_EQ(Take(ReportOf(another)), Readers::kReadersMax);
+}
+
+TEST_F(ReadersTest, OneAddressLeavesPlacesToOthers) {
+  for (uint64_t instance = 1; instance <= Readers::kReadersOfAddressMax; ++instance) {
+    ReaderReport report = ReportOf(instance);
+    report.address = "here";
+    ASSERT_EQ(Take(report), instance - 1);
+  }
+  ReaderReport another = ReportOf(Readers::kReadersOfAddressMax + 1);
+  another.address = "here";
+  EXPECT_EQ(readers_.OnReport(another, now_).status(),
+            absl::ResourceExhaustedError(
+                "256 readers from this address are there already, which is the most"));
+  another.address = "elsewhere";
+  EXPECT_EQ(Take(another), Readers::kReadersOfAddressMax);
+}
+
+TEST_F(ReadersTest, TellsWhichAreFurthestBehind) {
+  readers_.OnNewest(Version{10}, now_);
+  for (uint64_t instance = 1; instance <= 5; ++instance) {
+    ReaderReport report = ReportOf(instance);
+    report.held = Version{instance};
+    Take(report);
+  }
+  now_ += 2 * kLease;
+  for (const uint64_t instance : {2, 3, 4, 5}) {
+    ReaderReport report = ReportOf(instance);
+    report.held = Version{instance};
+    Take(report);
+  }
+  readers_.Tick(now_);
+
+  EXPECT_THAT(readers_.MostBehind(3), ElementsAre(1, 2, 3)) << "the first, number 0, is gone";
+  EXPECT_THAT(readers_.MostBehind(9), ElementsAre(0, 1, 2, 3, 4));
 }
 
 struct BadReport {

@@ -190,6 +190,22 @@ TEST_F(CoordinatorLivesTest, InStepAllReturnToTheNewestVersionThatAllHave) {
   EXPECT_EQ(coordinator().returns().shards()[0].versions_lost, 30u);
 }
 
+/// A coordinator that was restored does not know how far the shard of its own process was. The
+/// others have gone on with it.
+TEST_F(CoordinatorLivesTest, InStepAShardHasLostWhatTheOthersTellOf) {
+  TrainDurably(Durable(Policy::kHardsync));
+  Reach(20, {Saved(20)});
+  reports_[1].version = Version{60};
+  Report(1);
+
+  Restart(0);
+  NameCheckpoints(0);
+
+  EXPECT_EQ(OrderOf(0), Order(1, Saved(20)));
+  EXPECT_EQ(coordinator().returns().shards()[0].versions_lost, 39u) << "version 60 was not certain";
+  EXPECT_EQ(coordinator().returns().shards()[1].versions_lost, 40u);
+}
+
 TEST_F(CoordinatorLivesTest, InStepTheCheckpointThatAllReturnedToIsTheOneToKeep) {
   TrainDurably(Durable(Policy::kHardsync));
   Reach(50, {Saved(20)});

@@ -284,7 +284,7 @@ TEST_F(CoordinatorTest, ARestartedServerEndsARunThatTrains) {
   report.shard = ShardId{1};
   report.instance = 99;
   report.address = "b:2";
-  EXPECT_EQ(coordinator().OnServer(report, now_).code(), absl::StatusCode::kUnavailable)
+  EXPECT_EQ(coordinator().OnServer(report, now_).code(), absl::StatusCode::kAlreadyExists)
       << "the first one was heard just now";
 
   now_ += absl::Seconds(6);

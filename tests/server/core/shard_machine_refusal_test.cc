@@ -17,6 +17,7 @@ using PushFacts = ShardMachine::PushFacts;
 
 constexpr ConsistencySpec kSoftsync = {Policy::kSoftsync};
 constexpr ConsistencySpec kHardsync = {Policy::kHardsync};
+constexpr ConsistencySpec kSsp = {Policy::kSsp};
 
 bool IsAdmitted(ShardMachine& machine, const PushHeader& header) {
   return !machine.OnPushHeader(header).refusal.has_value();
@@ -137,6 +138,10 @@ INSTANTIATE_TEST_SUITE_P(
                 }},
         BadPush{"BaseFromTheFuture", PushOutcome::kFutureVersion,
                 [](PushFacts& push) { push.header.base = Next(push.header.base); }},
+        BadPush{"SspClockThatStandsStill", PushOutcome::kShapeMismatch,
+                [](PushFacts& push) { push.header.clock = WorkerClock{1}; }, kSsp},
+        BadPush{"SspClockThatGoesBack", PushOutcome::kShapeMismatch,
+                [](PushFacts& push) { push.header.clock = WorkerClock{}; }, kSsp},
         BadPush{"HardsyncBaseFromTheFuture", PushOutcome::kFutureVersion,
                 [](PushFacts& push) { push.header.base = Next(push.header.base); }, kHardsync},
         BadPush{"HardsyncNotFinite", PushOutcome::kNonfinite,
@@ -163,6 +168,29 @@ TEST(RefusalTest, AMemberThatTheCoordinatorDoesNotKnowIsRefusedByName) {
   EXPECT_EQ(reply.outcome, PushOutcome::kUnknownMember);
   EXPECT_EQ(reply.message, "the coordinator knows no incarnation 99 of worker 1");
   EXPECT_FALSE(IsRefusal(driver.Push(PushOf(1, 1, 0)).reply.outcome)) << "the member itself";
+}
+
+TEST(RefusalTest, AClockThatDoesNotGoUpIsNamed) {
+  ShardMachineDriver driver(TestOptions(kSsp));
+  driver.Start(FoundingView(2));
+  PushFacts first = PushOf(0, 1, 0);
+  first.header.clock = WorkerClock{5};
+  driver.Push(first);
+  PushFacts next = PushOf(0, 2, 1);
+  next.header.clock = WorkerClock{4};
+
+  EXPECT_EQ(driver.Push(next).reply.message,
+            "clock 4, where the worker's push before had 5: it goes up by one with each push");
+  EXPECT_EQ(driver.Push(first).reply.outcome, PushOutcome::kDuplicate) << "an honest repetition";
+}
+
+TEST(RefusalTest, NobodyWaitsForAClockUnderOtherPolicies) {
+  ShardMachineDriver driver(TestOptions({Policy::kAsync}));
+  driver.Start(FoundingView(1));
+  PushFacts push = PushOf(0, 1, 0);
+  push.header.clock = WorkerClock{};
+
+  EXPECT_EQ(driver.Push(push).reply.outcome, PushOutcome::kApplied);
 }
 
 TEST(RefusalTest, OutOfSequenceTellsTheNumberExpected) {

@@ -56,6 +56,22 @@ Calls LaggedIn(const ShardOutput& output) {
   return calls;
 }
 
+/// Otherwise a reader who asks two shards for one stamp might get a mixture of two publications.
+TEST(ShardReadersTest, NoPublicationHasTheStampOfAnother) {
+  PublishedShard shard(Publishing(2));
+  shard.Publish(17);
+  for (const uint64_t clock : {16, 17}) {
+    ShardMachine::PushFacts again = shard.NextPush(clock);
+    again.header.sequence = Sequence{2};
+
+    const PushAdmission admission = shard.core().OnPushHeader(again.header);
+
+    ASSERT_TRUE(admission.refusal.has_value());
+    EXPECT_EQ(admission.refusal->outcome, PushOutcome::kShapeMismatch);
+    EXPECT_EQ(admission.refusal->version, Version{1});
+  }
+}
+
 TEST(ShardReadersTest, AVersionHasTheStampAndTheLabelOfItsPublication) {
   PublishedShard shard(Publishing(1));
   const WeightsHeader initial = HeaderOf(shard.Pull(1));

@@ -268,6 +268,7 @@ class History {
                    .life = machine.state().life,
                    .count = kCount,
                    .examples = 1 + random_.Below(32)};
+    push.header.clock = WorkerClock{Value(push.header.sequence)};
     const std::vector<float> values = RandomValues();
     for (size_t begin = 0; begin < kCount;) {
       const size_t rest = kCount - begin;

@@ -7,11 +7,14 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "common/layout/tensor_parts.h"
+#include "server/service/shard_save.h"
 #include "server/storage/checkpoint_store.h"
 #include "server/storage/posix_disk.h"
 #include "tests/server/service/shard_service_fixture.h"
@@ -97,6 +100,27 @@ class CheckpointReplayTest : public ShardServiceTest {
     ASSERT_TRUE(saved.ok()) << saved;
   }
 
+  /// Changes the state of a checkpoint, which stays sound.
+  void ChangeState(const CheckpointFolder& folder, const std::function<void(ShardSave&)>& change) {
+    const CheckpointManifest& manifest = folder.manifest();
+    std::vector<std::vector<float>> values;
+    std::vector<LoadedArray> loaded;
+    std::vector<CheckpointArray> arrays;
+    for (const ManifestArray& each : manifest.arrays) values.emplace_back(each.values);
+    for (size_t i = 0; i < values.size(); ++i) {
+      loaded.push_back({manifest.arrays[i].name, values[i]});
+      arrays.push_back({manifest.arrays[i].name, values[i]});
+    }
+    ASSERT_TRUE(folder.ReadArrays(loaded).ok());
+    ShardSave save = DecodeSave(folder.ReadState().value()).value();
+    change(save);
+    auto store = CheckpointStore::Open(disk_, directory_, kRun, ShardId{0}).value();
+    const absl::Status saved =
+        store->Save(manifest.facts, PartOf(orders_.model->layout, manifest.facts.range),
+                    EncodeSave(save), arrays);
+    ASSERT_TRUE(saved.ok()) << saved;
+  }
+
   const std::string directory_ = testing::TempDir() + "/checkpoint_replay_test";
   PosixDisk disk_;
 };
@@ -136,12 +160,54 @@ TEST_F(CheckpointReplayTest, NamesTheArrayAndThePlaceThatDiffer) {
   }
 }
 
+/// The checksums of such a checkpoint are right: somebody has put it together of parts that do not
+/// belong together, or has other settings than the run had.
+TEST_F(CheckpointReplayTest, AStateThatContradictsItselfIsNamedWithItsFile) {
+  struct Case {
+    std::string why;
+    std::function<void(ShardSave&)> change;
+  };
+  const std::vector<Case> cases = {
+      {"it is of another version than the checkpoint", [](ShardSave& save) { ++save.log; }},
+      {"an epoch has no mini-batches",
+       [](ShardSave& save) { save.state.plan->batches_per_epoch = 0; }},
+      {"values, and the shard has", [](ShardSave& save) { ++save.state.plan->count; }},
+      {"a job makes version",
+       [](ShardSave& save) {
+         save.unfinished = {{0, Version{1'000}}};
+       }},
+      {"its jobs have more bytes than the shard had taken",
+       [](ShardSave& save) {
+         save.unfinished = {{save.state.bytes_queued + 1, std::nullopt}};
+       }},
+      {"a call that waits is no push and no pull",
+       [](ShardSave& save) { save.state.waiting.push_back({.call = CallId{77}}); }},
+      {"has more weights than it can compute from",
+       [](ShardSave& save) { save.state.members.At(WorkerId{0}).given[9] = {Version{}}; }}};
+  for (const Case& each : cases) {
+    SCOPED_TRACE(each.why);
+    std::filesystem::remove_all(directory_);
+    Train();
+    ChangeState(Folders().back(), each.change);
+    const std::vector<CheckpointFolder> folders = Folders();
+    ASSERT_FALSE(folders.empty());
+
+    const absl::StatusOr<ReplayedLog> replayed =
+        ReplayLog(disk_, Logged(), folders.back(), nullptr);
+
+    EXPECT_TRUE(absl::IsFailedPrecondition(replayed.status())) << replayed.status();
+    EXPECT_THAT(std::string(replayed.status().message()), HasSubstr(each.why));
+    EXPECT_THAT(std::string(replayed.status().message()),
+                StartsWith(folders.back().StatePath() + ": "));
+  }
+}
+
 TEST_F(CheckpointReplayTest, ACheckpointWithoutALogIsNamed) {
   durability_.level = DurabilitySpec::Level::kCheckpoint;
   Start(kAsync, 1);
   AwaitReport([](const v1::ShardStatus& status) { return status.has_checkpoint(); },
               "a checkpoint");
-  service_->Drain(absl::Seconds(20));
+  ASSERT_TRUE(service_->Drain(absl::Seconds(20)).ok());
   EndProcess();
 
   const absl::StatusOr<ReplayedLog> replayed =

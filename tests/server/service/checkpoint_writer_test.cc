@@ -22,6 +22,7 @@ namespace slipstream {
 namespace {
 
 using testing::Each;
+using testing::HasSubstr;
 
 constexpr uint64_t kRun = 5;
 constexpr size_t kValues = 8;
@@ -71,6 +72,40 @@ TEST(CheckpointWriterTest, KeepsTheBasesAndTheNumberOfTheLog) {
   ASSERT_EQ(read->bases.size(), 2u);
   EXPECT_THAT(read->bases.at(Version{6})->values(), Each(6.0f));
   EXPECT_THAT(read->bases.at(Version{7})->values(), Each(7.0f));
+}
+
+TEST(CheckpointWriterTest, NamesTheDirectoryThatLacksTheLastCheckpoint) {
+  GatedDisk disk;
+  CheckpointWriter writer({.now = [] { return absl::Now(); }},
+                          CheckpointStore::Open(disk, "/saved", kRun, ShardId{0}).value());
+  writer.SetModel(LayoutOf({kValues}), {0, kValues});
+  EXPECT_TRUE(writer.LastSave().ok()) << "nothing was to be saved";
+  writer.Write(Save());
+  writer.Finish(std::chrono::steady_clock::now() + std::chrono::seconds(20));
+  EXPECT_TRUE(writer.LastSave().ok());
+
+  disk.StopMachine();
+  writer.Write(Save());
+  writer.Finish(std::chrono::steady_clock::now() + std::chrono::seconds(1));
+
+  const absl::Status lost = writer.LastSave();
+  EXPECT_EQ(lost.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(lost.message()), HasSubstr(writer.store().directory()));
+}
+
+TEST(CheckpointWriterTest, SaysThatTheDiskIsTooSlowForTheLastCheckpoint) {
+  GatedDisk disk;
+  CheckpointWriter writer({.now = [] { return absl::Now(); }},
+                          CheckpointStore::Open(disk, "/saved", kRun, ShardId{0}).value());
+  writer.SetModel(LayoutOf({kValues}), {0, kValues});
+  disk.Close("checkpoint-");
+  writer.Write(Save());
+  disk.AwaitSomebody();
+  writer.Finish(std::chrono::steady_clock::now());
+
+  EXPECT_THAT(std::string(writer.LastSave().message()), HasSubstr("too slow"));
+
+  disk.Open();
 }
 
 }  // namespace

@@ -82,9 +82,9 @@ class CoordinatorServiceTest : public testing::Test {
   }
 
   grpc::Status Sync(v1::SyncServerRequest request, v1::SyncServerReply& reply) {
-    request.set_address("localhost:1");
+    if (request.address().empty()) request.set_address("localhost:1");
     if (request.settings().empty()) request.set_settings("settings");
-    request.set_instance(1);
+    if (request.instance() == 0) request.set_instance(1);
     return Call(&Stub::SyncServer, request, reply);
   }
 
@@ -186,7 +186,7 @@ class CoordinatorServiceTest : public testing::Test {
   using Stub = v1::Coordinator::Stub;
 
   // Tests may set some of these before Start, which sets the rest.
-  CoordinatorService::Options options_;
+  CoordinatorService::Options options_{.status_age_max = absl::ZeroDuration()};
 
   // Declared first, as the others log.
   CapturedLog log_;

@@ -76,16 +76,6 @@ TEST_F(CoordinatorServiceTest, QuotesOnlyTheBeginningOfWhatAStrangerSends) {
   EXPECT_LT(status.error_message().size(), 1200u);
 }
 
-TEST_F(CoordinatorServiceTest, SaysHowLongAServerHasBeenSilent) {
-  Start();
-  Sync();
-  EXPECT_EQ(Status().shards(0).silent_seconds(), 0);
-
-  clock_.Advance(absl::Milliseconds(1500));
-
-  EXPECT_DOUBLE_EQ(Status().shards(0).silent_seconds(), 1.5);
-}
-
 TEST_F(CoordinatorServiceTest, AnOlderIncarnationIsFenced) {
   Start();
   Sync();
@@ -259,6 +249,11 @@ TEST_F(CoordinatorServiceTest, HandsOutWorkAndOrdersTheFinalEvaluation) {
   report.mutable_result()->set_test_accuracy(0.75);
   report.set_weights_sha256(kHash);
   v1::ReportReply reply;
+  EXPECT_EQ(Call(&Stub::Report, report, reply).error_message(),
+            "versions: one for each of 1 shards, not 0");
+  report.mutable_result()->add_versions(1);
+  EXPECT_EQ(Call(&Stub::Report, report, reply).error_code(), StatusCode::INVALID_ARGUMENT);
+  report.mutable_result()->set_versions(0, 0);
   ASSERT_TRUE(Call(&Stub::Report, report, reply).ok());
 
   const v1::RunStatus status = Status();

@@ -218,6 +218,39 @@ TEST_F(ServerSyncTest, WaitsForACoordinatorThatComesLater) {
   EXPECT_EQ(log_.Count("coordinator lost"), 0);
 }
 
+TEST_F(ServerSyncTest, NamesTheProcessThatHasItsPlaceUntilItTakesOver) {
+  const grpc::Status refused = {grpc::StatusCode::ALREADY_EXISTS,
+                                "shard 3 is served by another process, at other:7"};
+  Start({{refused, {}}, {refused, {}}, {grpc::Status::OK, Orders(1, Phase::kTraining)}});
+
+  sink_.WaitFor(1);
+
+  log_.WaitFor("took over from the other process");
+  EXPECT_EQ(log_.Count("at other:7"), 1);
+  EXPECT_EQ(log_.Count("5.00 s"), 1);
+  EXPECT_EQ(log_.Count("waiting for the coordinator"), 0);
+}
+
+TEST_F(ServerSyncTest, GivesUpWhereAnotherProcessKeepsItsPlace) {
+  Start({{{grpc::StatusCode::ALREADY_EXISTS, "shard 3 is served by another process, at other:7"},
+          {}}});
+
+  const absl::Status result = Result();
+
+  EXPECT_EQ(result.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_NE(result.message().find("at other:7; it did not end within"), absl::string_view::npos)
+      << result;
+}
+
+TEST_F(ServerSyncTest, EndsAtOnceOnceAnotherProcessHasTakenItsPlace) {
+  Start({{grpc::Status::OK, Orders(1, Phase::kTraining)},
+         {{grpc::StatusCode::FAILED_PRECONDITION,
+           "another process has taken the place of this one for shard 3"},
+          {}}});
+
+  EXPECT_EQ(Result().code(), absl::StatusCode::kFailedPrecondition);
+}
+
 TEST_F(ServerSyncTest, StopsWhileItWaitsForACoordinator) {
   const SilentPort port;
   StartAgainst(port.address(), absl::Minutes(1));

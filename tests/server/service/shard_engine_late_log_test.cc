@@ -78,7 +78,7 @@ TEST_F(LateLogTest, AProcessThatEndsTakesNoCallsAndWaitsForTheLog) {
   disk_.Close(kLogFiles);
   Push(1, 0);
   disk_.AwaitSomebody();
-  std::thread draining([this] { engine_->Drain(kLong); });
+  std::thread draining([this] { EXPECT_TRUE(engine_->Drain(kLong).ok()); });
   KeptCall refused;
   BegunPush begun;
   Await(
@@ -113,7 +113,7 @@ TEST_F(LateLogTest, APushThatArrivesWhileTheProcessEndsIsNotDecidedAbout) {
   BeginTraining();
   const BegunPush begun = engine_->BeginPush(Header(1, 0));
   ASSERT_FALSE(begun.refusal.has_value());
-  engine_->Drain(kLong);
+  EXPECT_TRUE(engine_->Drain(kLong).ok());
 
   PushAssembly push(Header(1, 0), begun.push, begun.draft);
   ReceivedValues::Buffer ones = ReceivedValues::MakeBuffer(kValues);
@@ -131,7 +131,7 @@ TEST_F(LateLogTest, ALogThatIsLateAtTheEndOfTheProcessIsLost) {
   disk_.Close(kLogFiles);
   Push(1, 0);
 
-  engine_->Drain(absl::Milliseconds(1));
+  (void)engine_->Drain(absl::Milliseconds(1));
 
   EXPECT_THAT(std::string(LostLog().message()), HasSubstr(DirectoryOfShard()));
   EXPECT_FALSE(HasTold(1));

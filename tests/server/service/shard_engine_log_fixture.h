@@ -122,6 +122,13 @@ class ShardEngineLogTest : public testing::Test {
 
   void AwaitInitialized() {
     Await([this] { return engine_->Initialized(); }, "weights that are safe");
+    TellCoordinator();
+  }
+
+  /// The coordinator hears where the shard goes on, and takes it.
+  void TellCoordinator() {
+    engine_->OnDescribed();
+    engine_->OnCoordinatorAnswered();
   }
 
   InitializeHeader initial_header() const { return {identity(), orders_.grant, map(), kValues}; }

@@ -99,6 +99,24 @@ TEST_F(ShardEngineLogTest, IsInitializedOnceItsWeightsAreOnTheDisk) {
   AwaitSaved(0);
 }
 
+TEST_F(ShardEngineLogTest, ServesNobodyBeforeTheCoordinatorHasHeardWhereItGoesOn) {
+  BeginTraining();
+  EXPECT_EQ(PushAndWait(1, 0).version, Version{1});
+  Kill();
+  Await([this] { return engine_->Initialized(); }, "weights that are safe");
+
+  EXPECT_TRUE(engine_->AwaitsCoordinator());
+  engine_->OnCoordinatorAnswered();  // What it was told before.
+  EXPECT_EQ(engine_->BeginPush(Header(2, 1)).refusal->outcome, PushOutcome::kRetryLater);
+  KeptCall pull;
+  Pull(pull, 0);
+  EXPECT_TRUE(absl::IsUnavailable(pull.refusal())) << pull.refusal();
+
+  TellCoordinator();
+  EXPECT_FALSE(engine_->AwaitsCoordinator());
+  EXPECT_EQ(PushAndWait(2, 1).version, Version{2});
+}
+
 TEST_F(ShardEngineLogTest, AnotherProcessGoesOnInTheSameLife) {
   BeginTraining();
   EXPECT_EQ(PushAndWait(1, 0).version, Version{1});

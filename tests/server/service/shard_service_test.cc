@@ -151,6 +151,25 @@ TEST_F(ShardServiceTest, RefusesChunksBeyondTheAnnouncedCount) {
   EXPECT_EQ(Pull().version, 0u);
 }
 
+TEST_F(ShardServiceTest, ABrokenStreamIsToldTheVersionOfTheShard) {
+  Start(kAsync, 1);
+  ASSERT_EQ(Push(Header(0, 1, 0), std::vector<float>(kValues, 1.0f)).outcome(), v1::APPLIED);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  v1::PushReply reply;
+  auto writer = stub_->Push(&context, &reply);
+  v1::PushChunk chunk;
+  *chunk.mutable_header() = Header(0, 2, 1);
+  chunk.set_offset(4);
+  chunk.set_values(Bytes(std::vector<float>(kValues, 1.0f)));
+  writer->Write(chunk);
+  writer->WritesDone();
+
+  ASSERT_TRUE(writer->Finish().ok());
+  EXPECT_EQ(reply.outcome(), v1::LENGTH_MISMATCH);
+  EXPECT_EQ(reply.version(), 1u);
+}
+
 /// Every push adds the same constant to all weights, so a pull that mixes versions contains two
 /// different values.
 TEST_F(ShardServiceTest, NeverServesATornModel) {
@@ -199,6 +218,30 @@ TEST_F(ShardServiceTest, RefusesPushesInTooManySmallPieces) {
   ASSERT_TRUE(writer->Finish().ok());
   EXPECT_EQ(reply.outcome(), v1::LENGTH_MISMATCH);
   EXPECT_EQ(service_->ShardReport().bytes_queued(), 0u);
+}
+
+/// A server that was started again would take its own workers for strangers, and close their
+/// connections for the values that they send.
+TEST_F(ShardServiceTest, AServerThatKnowsNoRunYetAsksMembersToIntroduceThemselvesAgain) {
+  ShardService::Options options;
+  options.run = SettingsOf(kAsync);
+  service_ = std::make_unique<ShardService>(options, std::nullopt, local_name_);
+  loopback_ = ServeOnLoopback(*service_);
+  ASSERT_NE(loopback_.server, nullptr);
+  stub_ = v1::Shard::NewStub(loopback_.NewChannel());
+  const auto introduce = [this](bool is_member) {
+    v1::GetTransportsRequest request;
+    if (is_member) SetIdentity(*request.mutable_identity(), 0);
+    grpc::ClientContext context;
+    SetDeadline(context);
+    v1::GetTransportsReply reply;
+    return stub_->GetTransports(&context, request, &reply).error_code();
+  };
+
+  EXPECT_EQ(introduce(true), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(introduce(false), grpc::StatusCode::OK) << "a reader is no member";
+  service_->OnOrders(FirstOrders(kRun, values_, /*members=*/1, kGrant));
+  EXPECT_EQ(introduce(true), grpc::StatusCode::OK);
 }
 
 TEST_F(ShardServiceTest, LetsGoOfAPullWhoseReaderHasLeft) {

@@ -29,8 +29,9 @@ class WatchService final : public v1::Coordinator::CallbackService {
       : watchers_(watchers), milliseconds_(milliseconds) {}
 
   grpc::ServerWriteReactor<v1::RunStatus>* WatchStatus(
-      grpc::CallbackServerContext*, const v1::WatchStatusRequest* request) override {
-    return watchers_.Watch(*request, absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()));
+      grpc::CallbackServerContext* context, const v1::WatchStatusRequest* request) override {
+    return watchers_.Watch(*context, *request,
+                           absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()));
   }
 
  private:
@@ -101,6 +102,17 @@ class StatusWatchersTest : public testing::Test {
     const bool came = TickUntil(
         [&next] { return next.wait_for(std::chrono::seconds(0)) == std::future_status::ready; });
     return came ? next.get() : -1;
+  }
+
+  /// Makes statuses larger than what flow control lets through unread. gRPC widens that window when
+  /// it has measured the connection (BDP probe), and may then take several megabytes.
+  std::unique_ptr<v1::Coordinator::Stub> StubOfOneThatMustRead() {
+    padding_ = std::string(size_t{3} << 20, 'x');
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    return v1::Coordinator::NewStub(grpc::CreateCustomChannel(
+        loopback_.address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
   std::atomic<int64_t> milliseconds_ = 0;
@@ -213,18 +225,11 @@ TEST_F(StatusWatchersTest, RefusesMoreThanItsBoundUntilOneHasGone) {
 }
 
 TEST_F(StatusWatchersTest, AReaderThatDoesNotReadHoldsOneStatus) {
-  // A status is larger than what flow control lets through unread. gRPC widens that window when it
-  // has measured the connection (BDP probe), and may then take several megabytes.
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  const auto stub = v1::Coordinator::NewStub(grpc::CreateCustomChannel(
-      loopback_.address(), grpc::InsecureChannelCredentials(), arguments));
-  padding_ = std::string(size_t{3} << 20, 'x');
+  const auto stub = StubOfOneThatMustRead();
   Watcher slow(*stub, 100);
   ASSERT_TRUE(TickUntil([this] { return asked_ == 1; }));
 
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < 20; ++i) {
     Advance(1000);
     Tick();
   }
@@ -234,6 +239,17 @@ TEST_F(StatusWatchersTest, AReaderThatDoesNotReadHoldsOneStatus) {
   Advance(1000);
   ASSERT_TRUE(TickUntil([this] { return asked_ == 2; }));
   EXPECT_EQ(slow.Next(), 2);
+}
+
+TEST_F(StatusWatchersTest, AReaderThatNeverReadsKeepsNoPlace) {
+  const auto stub = StubOfOneThatMustRead();
+  Watcher slow(*stub, 100);
+  ASSERT_TRUE(TickUntil([this] { return asked_ == 1; }));
+
+  Advance(absl::ToInt64Milliseconds(StatusWatchers::kReadTimeMax));
+
+  ASSERT_TRUE(TickUntil([this] { return watchers_.size() == 0; }));
+  EXPECT_EQ(slow.reader->Finish().error_message(), "STALLED: the watcher does not read the status");
 }
 
 TEST_F(StatusWatchersTest, AWatcherThatGoesAwayIsForgotten) {

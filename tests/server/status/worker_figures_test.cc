@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <limits>
 #include <string>
 
 namespace slipstream {
@@ -20,10 +22,10 @@ TEST(WorkerFiguresTest, KeepsWhatStatusShows) {
   heartbeat.set_examples_per_second(2);
   heartbeat.set_train_loss(3);
   heartbeat.set_train_accuracy(0.5);
-  heartbeat.set_compute_share(5);
-  heartbeat.set_communication_share(6);
-  heartbeat.set_communication_hidden(7);
-  heartbeat.set_overlap(8);
+  heartbeat.set_compute_share(0.25);
+  heartbeat.set_communication_share(0.75);
+  heartbeat.set_communication_hidden(1);
+  heartbeat.set_overlap(0.125);
   heartbeat.mutable_nonfinite()->set_what(std::string(kNonfiniteWhatBytesMax, 'a'));
   *heartbeat.add_recent_steps() = Step(9, 2);
 
@@ -66,6 +68,40 @@ TEST(WorkerFiguresTest, RefusesByFieldWhatNoWorkerSends) {
             absl::InvalidArgumentError("nonfinite.what has 257 bytes, at most 256"));
   EXPECT_EQ(FiguresOf(broad, 2).status(),
             absl::InvalidArgumentError("recent_steps.lanes has 3 lanes, and the run 2 shards"));
+}
+
+TEST(WorkerFiguresTest, RefusesByFieldWhatIsNoFigure) {
+  const auto refusal = [](const std::function<void(v1::HeartbeatRequest&)>& spoil) {
+    v1::HeartbeatRequest heartbeat;
+    heartbeat.set_examples(8);
+    spoil(heartbeat);
+    return std::string(FiguresOf(heartbeat, 2).status().message());
+  };
+  using Heartbeat = v1::HeartbeatRequest;
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_compute_share(-0.97); }),
+            "compute_share is a share of the time, and not -0.97");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_communication_share(kNan); }),
+            "communication_share is a share of the time, and not nan");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_communication_hidden(2); }),
+            "communication_hidden is a share of communication, and not 2");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_overlap(kInfinity); }),
+            "overlap is a share of the time, and not inf");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_examples_per_second(-1); }),
+            "examples_per_second is -1");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_recent_examples(9); }),
+            "recent_examples is 9, and the worker has computed 8 examples");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.mutable_nonfinite()->set_in_a_row(1); }),
+            "nonfinite.in_a_row is 1 of 0");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) {
+              *heartbeat.add_recent_steps() = Step(7, 1);
+              heartbeat.mutable_recent_steps(0)->mutable_lanes(0)->set_pull_end(kNan);
+            }),
+            "recent_steps has a time that is no number, in step 7");
+  EXPECT_EQ(refusal([](Heartbeat& heartbeat) { heartbeat.set_train_loss(kNan); }), "")
+      << "training may diverge";
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::StartsWith;
 
 std::span<const std::byte> Bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
@@ -178,6 +179,21 @@ TEST_P(DiskTest, ADirectoryHasOneLock) {
 
 INSTANTIATE_TEST_SUITE_P(Disks, DiskTest, testing::Bool(),
                          [](const auto& param) { return param.param ? "Simulated" : "Posix"; });
+
+TEST(PosixDiskTest, NamesTheProcessThatHasALock) {
+  const std::string directory = testing::TempDir() + "/locked-" + std::to_string(getpid());
+  PosixDisk disk;
+  ASSERT_TRUE(disk.MakeDirectories(directory).ok());
+  const auto first = disk.Lock(directory);
+  ASSERT_TRUE(first.ok()) << first.status();
+
+  const std::string refusal(disk.Lock(directory).status().message());
+
+  EXPECT_THAT(refusal, StartsWith(directory + " is in use by another process (process " +
+                                  std::to_string(getpid()) + " on "));
+  EXPECT_THAT(refusal, HasSubstr("end that process"));
+  std::filesystem::remove_all(directory);
+}
 
 TEST(PosixDiskTest, ALinkIsNoDirectory) {
   namespace fs = std::filesystem;

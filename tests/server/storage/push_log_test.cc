@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -100,10 +101,28 @@ TEST_F(PushLogTest, ALogThatIsWrittenIsLeftAloneAndGoesOn) {
   const absl::Status second = PushLog::Create(path_).status();
 
   EXPECT_EQ(second.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(second.message(), "the push log " + path_ + " is written by another process");
+  EXPECT_EQ(second.message(), "the push log " + path_ +
+                                  " is written by another process: end that, or choose another "
+                                  "log.push_log");
   AppendPush(*log);
   ASSERT_TRUE(log->Flush().ok());
   EXPECT_EQ(Contents(), std::string(kHeading) + kLine + kLine);
+}
+
+TEST_F(PushLogTest, IsNotWrittenThroughALink) {
+  const std::string precious = path_ + ".precious";
+  std::ofstream(precious) << "mine";
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink(precious, path_);
+
+  const absl::Status refused = PushLog::Create(path_).status();
+
+  EXPECT_EQ(refused.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(refused.message().find("it is a symbolic link"), absl::string_view::npos) << refused;
+  std::ifstream file(precious);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "mine");
+  std::filesystem::remove(path_);
+  std::filesystem::remove(precious);
 }
 
 TEST_F(PushLogTest, EndsWithAWholeLineWhereTheDiskIsFull) {

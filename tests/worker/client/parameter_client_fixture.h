@@ -81,6 +81,8 @@ class ParameterClientTest : public testing::Test {
     options.in_step = in_step;
     options.shards.chunk_bytes = 4096;
     options.shards.push_encoding = encoding;
+    options.frozen = frozen_;
+    options.shards.channel.addresses = &addresses_;
     // The fake shard sends weights in no other encoding.
     if (encoding == Encoding::kBf16) options.shards.weights_encoding = encoding;
     options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(5)};
@@ -115,7 +117,9 @@ class ParameterClientTest : public testing::Test {
   const ShardMap map_;
   FakeShard first_;
   FakeShard second_;
+  ServerAddresses addresses_;  // Empty unless a test notes some.
   CancelSwitch cancel_;
+  PushEncoders::Frozen frozen_;
   std::vector<float> weights_;
   std::vector<float> gradient_;
   NotingListener listener_;

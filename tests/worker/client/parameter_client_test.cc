@@ -110,6 +110,47 @@ TEST_F(ParameterClientTest, WhatAPushLosesGoesOutWithTheNextAlsoIfItsAnswerWasLo
   EXPECT_LT(worst, 0.51);
 }
 
+TEST_F(ParameterClientTest, LargeGradientsOfAFrozenTensorCostTheirNeighboursNothing) {
+  frozen_ = {{{100, 200}}, {}};
+  auto client = NewClient(false, Encoding::kInt8);
+  client->OnUnit({.id = 1, .first = 7, .batches = 1});
+  ASSERT_TRUE(client->Advance().ok());
+  std::ranges::fill(gradient_, 0.001f);
+  std::fill_n(gradient_.begin() + 100, 100, 1e6f);
+
+  ASSERT_TRUE(Push(*client, 7).ok());
+
+  std::vector<float> expected(first_.weights().size(), 0.001f);
+  std::fill_n(expected.begin() + 100, 100, 0.0f);
+  const std::vector<float> sent = first_.taken().at(0).values;
+  ASSERT_EQ(sent.size(), expected.size());
+  for (size_t i = 0; i < sent.size(); ++i) ASSERT_FLOAT_EQ(sent[i], expected[i]) << i;
+  EXPECT_EQ(gradient_[150], 1e6f) << "the norm that is clipped is that of the whole gradient";
+}
+
+/// Two tensors of 100 values each, of which the second is frozen, on two shards.
+PushEncoders::Frozen FrozenIn(RunSpec run) {
+  run.optimizer.per_tensor = {{.match = "back", .learning_rate_factor = 0}};
+  TensorLayout layout;
+  EXPECT_TRUE(layout.Append("head", {100}).ok());
+  EXPECT_TRUE(layout.Append("back", {100}).ok());
+  const ShardMap map = ShardMap::FromRanges(layout, {{0, 50}, {50, 200}}).value();
+  return ParameterClient::Options::For(run, {}, layout, map, {}).frozen;
+}
+
+TEST(ParameterClientOptionsTest, ValuesAreFrozenAsTheServersFreezeThem) {
+  const PushEncoders::Frozen back = {{}, {{50, 150}}};
+  for (const AlgorithmKind algorithm :
+       {AlgorithmKind::kGradient, AlgorithmKind::kDownpour, AlgorithmKind::kLocalSgd}) {
+    RunSpec run;
+    run.worker.algorithm = algorithm;
+    EXPECT_EQ(FrozenIn(run), back) << RowOf(algorithm).name;
+  }
+  RunSpec pushes_weights;
+  pushes_weights.consistency.policy = PolicyKind::kAllReduce;
+  EXPECT_EQ(FrozenIn(pushes_weights), PushEncoders::Frozen(2));
+}
+
 TEST_F(ParameterClientTest, ABusyShardIsAskedAgainWithTheSamePush) {
   auto client = NewReadyClient();
   for (int i = 0; i < 3; ++i) first_.AddFault(FakeShard::Fault::kRetryLater);

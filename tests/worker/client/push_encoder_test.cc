@@ -161,6 +161,74 @@ TEST(PushEncoderTest, ErrorsDoNotAddUp) {
   EXPECT_GE(std::ranges::min(lacking), -1.01 * kHalfStep);
 }
 
+/// Puts `value` in the place of the gradients of frozen tensors.
+std::vector<float> WithFrozen(std::vector<float> gradient,
+                              const std::vector<ParameterRange>& frozen, float value) {
+  for (const ParameterRange& range : frozen) {
+    std::ranges::fill(std::span(gradient).subspan(range.begin, range.size()), value);
+  }
+  return gradient;
+}
+
+/// Gradients of frozen tensors are a billion times as large as those of their neighbours.
+TEST(PushEncoderTest, FrozenTensorsChangeNothingForOthersOfTheirBlocks) {
+  const std::vector<ParameterRange> frozen = {{0, 200}, {1000, 1100}, {1500, 2100}, {2990, 3000}};
+  for (const EncodingRow& row : kEncodingRows) {
+    if (!row.feeds_error_back) continue;
+    SCOPED_TRACE(row.name);
+    PushEncoder encoder(row.kind, kValues, frozen);
+    // Gradients of 0 are neutral by themselves, except where zeros take part in means.
+    const bool needs_frozen = row.averages_zeros;
+    PushEncoder reference(row.kind, kValues, needs_frozen ? frozen : std::vector<ParameterRange>());
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      std::vector<float> gradient = RandomGradient(seed);
+      for (float& value : gradient) value *= 1e-3f;
+      encoder.Begin();
+      reference.Begin();
+      const std::vector<float> sent = Sent(encoder, WithFrozen(gradient, frozen, 1e6f));
+      const std::vector<float> expected = Sent(reference, WithFrozen(gradient, frozen, 0));
+      encoder.OnOutcome(Reply(PushOutcome::kApplied), 0.5f);
+      reference.OnOutcome(Reply(PushOutcome::kApplied), 0.5f);
+
+      EXPECT_EQ(WithFrozen(sent, frozen, 0), WithFrozen(expected, frozen, 0)) << seed;
+    }
+    const std::vector<float> error(encoder.error().begin(), encoder.error().end());
+    EXPECT_EQ(error, WithFrozen(error, frozen, 0)) << "nothing is owed to a frozen tensor";
+  }
+}
+
+TEST(PushEncoderTest, FrozenValuesTakeNoPartInMeansOfOnebit) {
+  constexpr size_t kFrozen = 200;
+  constexpr size_t kLive = 56;
+  PushEncoder encoder(Encoding::kOneBit, kFrozen + kLive, {{0, kFrozen}});
+  PushEncoder alone(Encoding::kOneBit, kLive);
+  std::vector<float> gradient = RandomGradient(1);
+  gradient.resize(kFrozen + kLive);
+  std::fill_n(gradient.begin(), kFrozen, -1e6f);
+  std::vector<float> sent(gradient.size());
+  std::vector<float> expected(kLive);
+
+  Decode(Encoding::kOneBit, {encoder.Encode(gradient, 0, gradient.size()).bytes}, sent);
+  Decode(Encoding::kOneBit, {alone.Encode(std::span(gradient).last(kLive), 0, kLive).bytes},
+         expected);
+
+  for (size_t i = 0; i < kLive; ++i) EXPECT_FLOAT_EQ(sent[kFrozen + i], expected[i]) << i;
+}
+
+TEST(PushEncoderTest, EncodingsWithoutBlocksSendFrozenValuesToo) {
+  for (const EncodingRow& row : kEncodingRows) {
+    if (row.kind == Encoding::kFp32 || row.feeds_error_back) continue;
+    SCOPED_TRACE(row.name);
+    const std::vector<float> gradient = RandomGradient(1);
+    PushEncoder encoder(row.kind, kValues, {{0, 200}});
+    PushEncoder reference(row.kind, kValues);
+    encoder.Begin();
+    reference.Begin();
+
+    EXPECT_EQ(Sent(encoder, gradient), Sent(reference, gradient));
+  }
+}
+
 /// Pushes equal gradients, each clipped by the factor of its number, and returns the largest
 /// magnitude that is lacking of their sum, for each push.
 double LackingOfEach(Encoding encoding, float (*clip_of)(int push)) {

@@ -94,13 +94,14 @@ TEST_F(RetryScheduleTest, RepeatsOnlyWhatMaySucceedNextTime) {
 TEST_F(RetryScheduleTest, APeerThatIsStartingIsNoReasonToWarn) {
   CapturedLog log;
   const SilentPort port;
-  const auto channel = grpc::CreateChannel(port.address(), grpc::InsecureChannelCredentials());
+  const CalledPeer coordinator = {
+      "the coordinator", grpc::CreateChannel(port.address(), grpc::InsecureChannelCredentials())};
   const Sleeper sleeper = [](absl::Duration) { return true; };
   const RetryOptions options = {.first_wait = absl::ZeroDuration(),
                                 .wait_max = absl::ZeroDuration(),
                                 .give_up_after = absl::Seconds(10),
                                 .now = [this] { return now_; }};
-  Retries retries("the coordinator", *channel, options, 1, sleeper);
+  Retries retries(coordinator, options, 1, sleeper);
 
   retries.Begin();
   ASSERT_TRUE(retries.Await(kAway).ok());

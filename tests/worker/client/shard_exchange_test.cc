@@ -18,6 +18,7 @@
 #include "tests/support/fake_shard.h"
 #include "tests/support/loopback.h"
 #include "tests/support/silent_port.h"
+#include "worker/client/server_addresses.h"
 #include "worker/client/shard_channel.h"
 
 namespace slipstream {
@@ -246,10 +247,30 @@ TEST_F(ShardChannelTest, AgreesAnewWithAServerThatWasReplaced) {
   std::string path;
   while (path != "ipv4" && std::chrono::system_clock::now() < deadline) {
     channel.OnFailure();
-    channel.tcp().WaitForConnected(deadline);
+    channel.peer().channel->WaitForConnected(deadline);
     path = PathOf(channel, next);
   }
   EXPECT_EQ(path, "ipv4");
+}
+
+TEST_F(ShardChannelTest, AgreesAnewWithAServerThatIsElsewhere) {
+  auto server = std::make_unique<Server>(NewLocalName());
+  ServerAddresses addresses;
+  ShardChannel channel(server->loopback.address(), {.addresses = &addresses}, cancel_, ShardId{2});
+  ASSERT_EQ(PathOf(channel, *server), "fd");
+  EXPECT_FALSE(channel.HasMoved());
+  const Server remote(NewLocalName(), /*listens=*/false);
+  const Server local(NewLocalName());
+  server.reset();
+
+  addresses.Note(ShardId{2}, remote.loopback.address());
+  EXPECT_TRUE(channel.HasMoved());
+  EXPECT_EQ(PathOf(channel, remote), "ipv4");
+  EXPECT_EQ(channel.peer().name, "shard 2 at " + remote.loopback.address());
+
+  addresses.Note(ShardId{2}, local.loopback.address());
+  EXPECT_EQ(PathOf(channel, local), "fd");
+  EXPECT_FALSE(channel.HasMoved());
 }
 
 TEST_F(ShardChannelTest, AShardThatCannotBeAskedIsATransientFailure) {

@@ -77,7 +77,7 @@ class AllReduceClientTest : public testing::Test {
     PlainArenas arenas;
     Interruption interruption;
     ParameterClient servers(
-        ParameterClient::Options::For(run_, joined, map_, ShardOptions::For(run_, map_)),
+        ParameterClient::Options::For(run_, joined, layout_, map_, ShardOptions::For(run_, map_)),
         {{arenas.weights_host(), arenas.gradients_host(), nullptr}},
         [](absl::Duration) { return true; }, interruption.cancel_switch());
     AllReduceClient client({.run = run_,

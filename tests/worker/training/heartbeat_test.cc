@@ -29,12 +29,13 @@ class HeartbeatTest : public testing::Test {
   FakeCoordinator coordinator_;
   CoordinatorClient client_;
   StepFigures figures_;
+  ServerAddresses servers_;
   Interruption interruption_;
 };
 
 TEST_F(HeartbeatTest, KeepsBeatingThroughALease) {
   coordinator_.SetHeartbeatReply(Reply(v1::TRAINING));
-  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
   while (coordinator_.calls() < 3) std::this_thread::yield();
 
@@ -43,14 +44,14 @@ TEST_F(HeartbeatTest, KeepsBeatingThroughALease) {
 
 TEST_F(HeartbeatTest, HearsOfTheEndOfTheRun) {
   coordinator_.SetHeartbeatReply(Reply(v1::FINISHED));
-  Heartbeat heartbeat(client_, {}, absl::Seconds(1), figures_, interruption_);
+  Heartbeat heartbeat(client_, {}, absl::Seconds(1), figures_, servers_, interruption_);
 
   EXPECT_TRUE(heartbeat.AwaitEnd().ok());
 }
 
 TEST_F(HeartbeatTest, AFencedWorkerIsInterrupted) {
   coordinator_.FailNext(1, {grpc::FAILED_PRECONDITION, "fenced"});
-  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
   AwaitInterruption();
 
@@ -61,7 +62,7 @@ TEST_F(HeartbeatTest, AFailedRunInterruptsWithItsReason) {
   v1::HeartbeatReply reply = Reply(v1::FAILED);
   reply.set_failure("a server was lost");
   coordinator_.SetHeartbeatReply(reply);
-  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
   AwaitInterruption();
 
@@ -70,7 +71,7 @@ TEST_F(HeartbeatTest, AFailedRunInterruptsWithItsReason) {
 
 TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
   coordinator_.SetHeartbeatReply(Reply(v1::TRAINING, 4));
-  Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+  Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
   EXPECT_EQ(heartbeat.AwaitOrder(0)->number, 4u);
   coordinator_.SetHeartbeatReply(Reply(v1::EVALUATING, 5));
@@ -81,7 +82,7 @@ TEST_F(HeartbeatTest, HandsOutAnOrderOnce) {
 
 TEST_F(HeartbeatTest, AWaitForTheEndIsOverWithAnOrder) {
   coordinator_.SetHeartbeatReply(Reply(v1::EVALUATING, 4));
-  Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+  Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
   EXPECT_FALSE(*heartbeat.AwaitEndOrOrder(3));
   EXPECT_TRUE(heartbeat.HasOrder(3));
@@ -99,23 +100,40 @@ TEST_F(HeartbeatTest, TellsTheSpeedWhereItIsAskedForAndHearsOfTheSteps) {
   reply.set_steps(3);
   coordinator_.SetHeartbeatReply(reply);
   {
-    const Heartbeat silent(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+    const Heartbeat silent(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
     while (silent.steps() == 0) std::this_thread::yield();
     EXPECT_EQ(silent.steps(), 3u);
     EXPECT_EQ(coordinator_.last_heartbeat().steps_per_second(), 0);
   }
-  const Heartbeat telling(client_, {}, absl::Milliseconds(3), figures_, interruption_, true);
+  const Heartbeat telling(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_,
+                          true);
 
   while (coordinator_.last_heartbeat().steps_per_second() == 0) std::this_thread::yield();
 
   EXPECT_DOUBLE_EQ(coordinator_.last_heartbeat().steps_per_second(), 4);
 }
 
+TEST_F(HeartbeatTest, HearsWhereServersAreNow) {
+  servers_.Note({"a:1", "b:1"});
+  v1::HeartbeatReply reply = Reply(v1::TRAINING);
+  coordinator_.SetHeartbeatReply(reply);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
+  while (coordinator_.calls() < 2) std::this_thread::yield();
+  EXPECT_EQ(servers_.Of(ShardId{1}), "b:1") << "an answer without addresses is no news";
+
+  for (const char* address : {"a:1", "b:2"}) reply.add_servers(address);
+  coordinator_.SetHeartbeatReply(reply);
+
+  while (servers_.Of(ShardId{1}) == "b:1") std::this_thread::yield();
+  EXPECT_EQ(servers_.Of(ShardId{0}), "a:1");
+  EXPECT_EQ(servers_.Of(ShardId{1}), "b:2");
+}
+
 TEST_F(HeartbeatTest, HearsThatWorkEndsAndSaysWhenThisWorkerIsDone) {
   v1::HeartbeatReply reply = Reply(v1::TRAINING);
   reply.set_work_ends(true);
   coordinator_.SetHeartbeatReply(reply);
-  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, interruption_);
+  const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
   while (!heartbeat.work_ends()) std::this_thread::yield();
   EXPECT_FALSE(coordinator_.last_heartbeat().done_pushing());

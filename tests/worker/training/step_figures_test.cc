@@ -106,6 +106,40 @@ TEST(StepFiguresTest, AreMeansByExamplesAndSharesOfTheTimeSinceTheFirstTurn) {
   EXPECT_EQ(read.progress, (std::vector<UnitProgress>{{3, 2}}));
 }
 
+/// The times are those of the computer's clock, which somebody may set, and gradients in flight
+/// overlap. The coordinator refuses a share that is none.
+TEST(StepFiguresTest, SharesAreSharesWhateverTheClockSays) {
+  StepFigures figures;
+  figures.OnStep(StepEndingAt(4, 5, 2.0f));
+  StepFigures::Step back = StepEndingAt(8, 9, 1.0f, 2);
+  back.backward_end = kStart - absl::Hours(1);
+  back.waited = -absl::Hours(2);
+  figures.OnStep(back);
+  for (uint64_t step = 1; step <= 2; ++step) figures.OnTransfer(TransferOf(step, {7, 8}));
+
+  for (const int at : {-3600, 1, 10}) {
+    const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(at));
+
+    for (const double share :
+         {read.compute_share, read.communication_share, read.communication_hidden, read.overlap}) {
+      EXPECT_GE(share, 0) << at;
+      EXPECT_LE(share, 1) << at;
+    }
+    EXPECT_GE(read.examples_per_second, 0) << at;
+  }
+}
+
+/// A step whose forward pass began anew may have waited for longer than it says that it took.
+TEST(StepFiguresTest, AStepTakesNothingFromOthers) {
+  StepFigures figures;
+  figures.OnStep(StepEndingAt(4, 5, 2.0f));
+  StepFigures::Step waited = StepEndingAt(8, 9, 1.0f, 2);
+  waited.waited = absl::Seconds(100);
+  figures.OnStep(waited);
+
+  EXPECT_DOUBLE_EQ(figures.Read(kStart + absl::Seconds(10)).compute_share, 0.3);
+}
+
 TEST(StepFiguresTest, HaveNoAccuracyWhereTheLossKnowsNoClasses) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, std::nullopt, 2.0f));

@@ -78,7 +78,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
         cpu_(NewCpuDevice()),
         fake_(NewFakeDevice(*cpu_)),
         coordinator_client_(coordinator_.address(), {}, [](absl::Duration) { return true; }),
-        heartbeat_(coordinator_client_, {}, absl::Hours(1), figures_, interruption_),
+        heartbeat_(coordinator_client_, {}, absl::Hours(1), figures_, servers_, interruption_),
         units_(coordinator_client_, {}, figures_, interruption_) {}
 
   std::unique_ptr<Plan> NewPlan(Device& device) {
@@ -269,6 +269,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   FakeCoordinator coordinator_;
   CoordinatorClient coordinator_client_;
   StepFigures figures_;
+  ServerAddresses servers_;
   Interruption interruption_;
   Heartbeat heartbeat_;
   UnitFetcher units_;

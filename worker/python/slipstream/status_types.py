@@ -488,10 +488,10 @@ class RunStatus:
     seconds_max: float = 0.0
     # Absent while no server, worker or aggregator is missing.
     missing: MissingMembers = dataclasses.field(default_factory=lambda: MissingMembers())
-    # Those who read the weights and push nothing, by number; who has left is not listed.
+    # Those who only read weights, by number: of many, the 64 furthest behind; and how many others.
     readers: tuple[ReaderStatus, ...] = ()
-    # The run's stages, those to come included, and the place, from 0, of the one it is in. `policy` is that
-    # stage's.
+    readers_unlisted: int = 0
+    # All stages of the run, and the place, from 0, of the present one, whose policy `policy` is.
     stages: tuple[RunStage, ...] = ()
     stage: int = 0
     # By group and shard; empty without cluster.tree.
