@@ -133,8 +133,8 @@ void LogSink::log(const spdlog::details::log_msg& message) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   MutexLock lock(queue_->mutex);
   while (queue_->written < awaited && !queue_->is_behind) {
-    queue_->is_behind =
-        !queue_->changed.WaitUntil(queue_->mutex, deadline) && queue_->written < awaited;
+    const bool is_late = !queue_->changed.WaitUntil(queue_->mutex, deadline);
+    if (is_late && queue_->written < awaited) queue_->is_behind = true;
   }
 }
 

@@ -36,7 +36,7 @@ class LogSink final : public spdlog::sinks::sink {
   static constexpr std::chrono::milliseconds kPatience{100};
   static constexpr std::chrono::seconds kPatienceAtEnd{1};
   static constexpr double kLinesAtOnce = 500;
-  static constexpr double kLinesPerSecond = 5;
+  static constexpr double kLinesPerSecond = 10;
 
   /// `file` stays open for as long as the process lives. On a terminal, levels are coloured.
   explicit LogSink(int file);

@@ -26,6 +26,7 @@ inline bool IsOutOfThreads(const std::exception& error) {
     if (const std::exception_ptr uncaught = std::current_exception()) {
       std::rethrow_exception(uncaught);
     }
+    std::fprintf(stderr, "internal error: the program was terminated by itself\n");
   } catch (const std::exception& error) {
     if (IsOutOfThreads(error)) {
       std::fprintf(stderr, "error: %s\n", ThreadFailureText().c_str());

@@ -28,8 +28,9 @@ WorkerMemory WorkerMemoryNeeded(const NetShapes& net, const RunSpec& run, bool o
   if (run.all_reduces()) arrays += states;
   if (RowOf(run.wire.push_codec).feeds_error_back) arrays += slots;
   values += arrays * parameters;
-  return {.training = values * sizeof(float),
-          .evaluation = (parameters + kTestBatchSize * of_example) * sizeof(float)};
+  const bool measures = run.evaluation.by == EvaluationSpec::By::kWorkers;
+  const uint64_t of_measuring = measures ? parameters + kTestBatchSize * of_example : 0;
+  return {.training = values * sizeof(float), .evaluation = of_measuring * sizeof(float)};
 }
 
 }  // namespace slipstream

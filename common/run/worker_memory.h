@@ -19,8 +19,8 @@ struct WorkerMemory {
   /// back.
   uint64_t training = 0;
 
-  /// For a measurement on the test set, the final one at the latest: weights and the values of a
-  /// batch of it. Training holds its own meanwhile.
+  /// For a measurement on the test set, the final one at the latest, if workers measure: weights
+  /// and the values of a batch of it. Training holds its own meanwhile.
   uint64_t evaluation = 0;
 
   uint64_t bytes() const { return training + evaluation; }

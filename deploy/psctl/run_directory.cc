@@ -73,10 +73,17 @@ absl::Status CheckIsOurs(const fs::path& path) {
       path.string(), may_all_replace ? "may be written by every user" : "belongs to another user"));
 }
 
-absl::StatusOr<fs::path> CreateChosen(const fs::path& path) {
+absl::StatusOr<fs::path> CreateChosen(const fs::path& chosen) {
+  // With a slash at its end, a path leads through a link.
+  const fs::path path = chosen.has_filename() ? chosen : chosen.parent_path();
   std::error_code error;
-  fs::create_directories(path, error);
+  const bool is_new = fs::create_directories(path, error);
   if (error) return CannotCreate(path, error);
+  if (is_new) {
+    // Whatever the process's mask of permissions is.
+    fs::permissions(path, fs::perms::others_write, fs::perm_options::remove, error);
+    return path;
+  }
   if (absl::Status ours = CheckIsOurs(path); !ours.ok()) return ours;
   return path;
 }

@@ -130,10 +130,6 @@ Json GuardJson(const v1::RunStatus& status) {
           {"scaled", guard.scaled()},     {"rounds_held_back", guard.rounds_held_back()}};
 }
 
-}  // namespace
-
-namespace {
-
 /// Returns the accuracy; null if the loss has no classes, or if the weights give no finite numbers.
 Json AccuracyJson(const v1::EvaluationStatus& evaluation) {
   const bool is_there = evaluation.has_test_accuracy() && IsFinite(evaluation);

@@ -12,6 +12,9 @@ namespace slipstream {
 
 absl::Status Coordinator::RefuseChange(const RunChange& change) const {
   if (absl::Status over = RefuseIfOver(); !over.ok()) return over;
+  if (servers_.AnyUnheard()) {
+    return absl::UnavailableError("the coordinator was restarted, and has yet to hear all servers");
+  }
   if (phase_ < Phase::kTraining) {
     return absl::FailedPreconditionError(
         fmt::format("training has not begun: the run is {}", Name(phase_)));

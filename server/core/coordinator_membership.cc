@@ -50,7 +50,7 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
   }
   if (workers_.contains(*id) && !again_.Take(now).has_value()) {
     return absl::ResourceExhaustedError(
-        "workers register again and again, and each makes others start anew: wait a second");
+        "too many workers register again at once: try again in a second");
   }
   const Incarnation older = was_live ? workers_.at(*id).incarnation : Incarnation{};
   if (!was_live) ++live_;

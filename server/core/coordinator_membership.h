@@ -52,7 +52,7 @@ class Membership {
   static constexpr size_t kFailureBytesMax = 256;
 
   /// How many times ids may be registered that were before, at once and in each second.
-  static constexpr double kAgainAtOnce = 256;
+  static constexpr double kAgainAtOnce = kWorkersMax;
   static constexpr double kAgainPerSecond = 8;
 
   enum class State : uint8_t { kLive, kLeft, kDead };

@@ -36,6 +36,7 @@ bool Coordinator::AdvanceOnce(absl::Time now) {
                 now);
   }
   if (lost_.has_value()) return Fail(LostWorker(), now);
+  if (servers_.AnyUnheard()) return false;  // No orders could tell of it.
   if (!stage_is_open_ && servers_.AllSeen(stage_orders_) && !AnyAway()) {
     stage_is_open_ = true;
     holds_work_ = false;

@@ -129,7 +129,7 @@ absl::Status Readers::MakePlace(const std::string& address) {
 }
 
 std::vector<uint64_t> Readers::MostBehind(size_t count) const {
-  std::vector<std::tuple<bool, uint64_t, uint64_t>> all;  // What sorts first is smallest.
+  std::vector<std::tuple<bool, uint64_t, uint64_t>> all;  // Live ones first, then large lags.
   all.reserve(readers_.size());
   for (const auto& [number, reader] : readers_) {
     all.emplace_back(!reader.is_live, std::numeric_limits<uint64_t>::max() - LagOf(reader), number);

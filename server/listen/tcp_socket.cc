@@ -79,7 +79,8 @@ bool IsLoopback(const Address& address) {
 /// the address 127.0.1.1.
 void WarnOfOwnName(const std::string& host, const std::vector<Address>& addresses) {
   in6_addr any = {};
-  const bool is_meant = host == "localhost" || inet_pton(AF_INET, host.c_str(), &any) == 1 ||
+  const bool is_meant = host.starts_with("localhost") || host == "ip6-localhost" ||
+                        inet_pton(AF_INET, host.c_str(), &any) == 1 ||
                         inet_pton(AF_INET6, WithoutBrackets(host).c_str(), &any) == 1;
   if (is_meant || !std::ranges::all_of(addresses, IsLoopback)) return;
   LogWarning("other machines cannot reach this one by the name that it listens on",

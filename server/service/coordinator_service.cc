@@ -11,7 +11,6 @@
 #include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/log/log.h"
-#include "common/process/steady_time.h"
 #include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
 
@@ -144,9 +143,9 @@ grpc::ByteBuffer CoordinatorService::EncodedStatus() {
   uint64_t changes = 0;
   {
     MutexLock lock(mutex_);
-    changes = coordinator_.changes();
+    changes = coordinator_.changes() + coordinator_.journal_changes();
   }
-  const absl::Time now = SteadyNow();
+  const absl::Time now = options_.now();
   const bool is_new =
       status_answer_.changes == changes && now - status_answer_.made < options_.status_age_max;
   if (!is_new) {

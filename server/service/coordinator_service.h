@@ -310,7 +310,7 @@ class CoordinatorService final : public CoordinatorMethods {
   struct StatusAnswer {
     grpc::ByteBuffer bytes;
     absl::Time made = absl::InfinitePast();
-    uint64_t changes = 0;  // coordinator_.changes() before.
+    uint64_t changes = 0;  // Of the coordinator and its journal, before.
   };
   Mutex status_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   StatusAnswer status_answer_ ABSL_GUARDED_BY(status_mutex_);

@@ -105,8 +105,8 @@ void ServerSync::OnRefused(const std::string& why) {
   lost_because_ = why;
   if (!std::exchange(is_refused_, true)) {
     LogWarning(
-        "waiting for another process to end, which has the place of this one; this one takes over "
-        "once that is silent. Was it started twice? Then end one of the two",
+        "another process serves this shard; this one takes over once that one has been silent for "
+        "so long. If it was started twice, end one of them",
         {{"reason", why},
          {"coordinator", options_.coordinator},
          {"silent_for", DurationText(options_.takeover)}});

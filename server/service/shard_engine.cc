@@ -99,7 +99,8 @@ void ShardEngine::OnCoordinatorAnswered() {
 
 bool ShardEngine::AwaitsCoordinator() {
   MutexLock lock(mutex_);
-  const bool will_tell = log_stage_ == LogStage::kIsDue || log_stage_ == LogStage::kBeingRedone;
+  const bool is_redone = log_stage_ == LogStage::kIsDue || log_stage_ == LogStage::kBeingRedone;
+  const bool will_tell = is_redone && recovery_failure_.empty();
   return will_tell || AwaitsCoordinatorLocked();
 }
 
@@ -318,7 +319,7 @@ std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) 
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    // Who found that a stream is broken knows no shard.
+    // What found that the stream is broken does not know the shard's version.
     if (refusal.outcome == PushOutcome::kLengthMismatch) {
       refusal.version = shard_->machine().decided();
       refusal.life = shard_->machine().life();

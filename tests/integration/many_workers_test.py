@@ -11,8 +11,8 @@ import process_figures
 CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
 WORKERS = 64
 
-# The number of gRPC's own threads follows the cores. None of our threads belongs to a worker.
-THREADS_MAX = 16 + 4 * os.cpu_count()
+# The number of gRPC's own threads follows the cores. Ours are some ten, and none belongs to a worker.
+THREADS_MAX = 18 + 4 * os.cpu_count()
 
 
 def run_epoch(policy, workers=WORKERS, steps=4096, directory=None):

@@ -149,7 +149,7 @@ class SavingTest(unittest.TestCase):
 class MemoryTest(unittest.TestCase):
     def test_a_worker_without_memory_for_its_model_says_so_before_it_trains(self):
         settings = {"cluster.workers": 1, "model.preset": "alexnet", "training.batch_size": 65536,
-                    "data.train_examples": 8, "data.test_examples": 4, "run.after": "exit"}
+                    "data.train_examples": 100, "data.test_examples": 100}
         with cluster.scratch() as directory, \
                 cluster.Cluster(CONFIG, settings, directory, workers=1) as live:
             code = live.workers[0].wait(timeout=cluster.DEADLINE_S)

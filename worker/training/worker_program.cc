@@ -187,8 +187,7 @@ absl::Status WorkerProgram::CheckModelMemory(bool on_processor) const {
   return absl::ResourceExhaustedError(fmt::format(
       "no memory for the model: this worker needs about {} ({} to train, {} to measure the weights "
       "on the test set), and {} are free beside the data; use a machine with more, fewer workers "
-      "on "
-      "this one, a smaller training.batch_size, or a smaller model",
+      "on this one, a smaller training.batch_size, or a smaller model",
       BytesText(needed.bytes()), BytesText(needed.training), BytesText(needed.evaluation),
       BytesText(available)));
 }

@@ -248,8 +248,8 @@ TEST_F(StatusWatchersTest, AReaderThatNeverReadsKeepsNoPlace) {
 
   Advance(absl::ToInt64Milliseconds(StatusWatchers::kReadTimeMax));
 
-  ASSERT_TRUE(TickUntil([this] { return watchers_.size() == 0; }));
-  EXPECT_EQ(slow.reader->Finish().error_message(), "STALLED: the watcher does not read the status");
+  EXPECT_TRUE(TickUntil([this] { return watchers_.size() == 0; }));
+  slow.context.TryCancel();
 }
 
 TEST_F(StatusWatchersTest, AWatcherThatGoesAwayIsForgotten) {
