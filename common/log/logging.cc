@@ -33,9 +33,9 @@ void StartLogging(const LogSource& source, LogSpec::Level level, LogSpec::Format
   std::string name = source.role;
   if (source.number.has_value()) name += "-" + std::to_string(*source.number);
   // Threads may wait in the sink while another logger takes the place of theirs.
-  static const auto sink = std::make_shared<LogSink>(STDERR_FILENO);
+  static const auto kSink = std::make_shared<LogSink>(STDERR_FILENO);
   // spdlog itself and every thread that logs own the logger.
-  auto logger = std::make_shared<spdlog::logger>(name, sink);
+  auto logger = std::make_shared<spdlog::logger>(name, kSink);
   if (format == LogSpec::Format::kJson) {
     logger->set_formatter(std::make_unique<JsonLogFormatter>(source));
   } else {
