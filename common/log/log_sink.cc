@@ -21,7 +21,7 @@ namespace {
 /// The program's own lines have fewer words; this is for those of libraries.
 constexpr size_t kKindsMax = 1000;
 
-/// What turns a terminal's text to the colour of a level, as spdlog has it.
+/// Returns the bytes that give a terminal's text the colour of a level, as spdlog has it.
 std::string_view ColourOf(spdlog::level::level_enum level) {
   switch (level) {
     case spdlog::level::debug:

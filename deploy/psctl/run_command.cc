@@ -290,7 +290,7 @@ void LocalRun::NoteLostFiles(v1::RunStatus& status) {
   for (const ProcessEnd& end : cluster_.ends()) {
     const int shard = static_cast<int>(end.name.number);
     if (!LostAFile(end) || shard >= status.shards_size()) continue;
-    // What a server says last is what it lost last, which is the push log if it lost both.
+    // The last line of a server names the file that it lost last: the push log if it lost both.
     const auto errors = LastErrorLines(directory_.LogPath(end.name), 2, IfNoError::kQuoteNone);
     const auto lost = std::ranges::find_if(errors, [](const std::string& line) {
       return line.find("the last checkpoint is not in ") != line.npos;

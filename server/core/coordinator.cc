@@ -405,7 +405,7 @@ absl::StatusOr<Coordinator::Work> Coordinator::AskWork(const Identity& worker, u
     answer.state = Work::State::kFinished;
     return answer;
   }
-  // What a restored state hands out may have been done (CheckRollback).
+  // A restored state may hand out work that has been done (CheckRollback).
   if (phase_ < Phase::kTraining || holds_work_ || servers_.AnyUnheard()) return answer;
   if (is_behind && stage_is_open_) {
     answer.state = Work::State::kStage;

@@ -211,7 +211,7 @@ class Evaluations {
   bool final_done_ = false;
   std::string weights_sha256_;
 
-  // What live workers have told, and whether one was ever told where to save.
+  // The words of live workers, and whether one was ever told where to save.
   std::map<WorkerId, Saving> saving_;
   bool was_asked_to_save_ = false;
 };

@@ -188,7 +188,7 @@ absl::Status Servers::CheckMeasured(std::span<const Version> versions, bool has_
   }
   for (size_t shard = 0; shard < servers_.size(); ++shard) {
     const std::optional<Server>& server = servers_[shard];
-    // What was restored may be older than what the shard has made since.
+    // A restored version may be older than the shard's own.
     if (!server.has_value() || !server->is_heard) continue;
     const uint64_t newest = Value(std::max(server->newest, server->report.version));
     const uint64_t unheard = has_ended ? 0 : kVersionsUnheardMax;

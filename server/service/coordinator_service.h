@@ -306,7 +306,7 @@ class CoordinatorService final : public CoordinatorMethods {
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
 
-  /// What EncodedStatus returned last.
+  /// The newest answer of EncodedStatus.
   struct StatusAnswer {
     grpc::ByteBuffer bytes;
     absl::Time made = absl::InfinitePast();

@@ -319,7 +319,7 @@ std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) 
   Deliveries deliveries;
   {
     MutexLock lock(mutex_);
-    // What found that the stream is broken does not know the shard's version.
+    // The framing, which finds that a stream is broken, does not know the shard's version.
     if (refusal.outcome == PushOutcome::kLengthMismatch) {
       refusal.version = shard_->machine().decided();
       refusal.life = shard_->machine().life();

@@ -1,4 +1,4 @@
-// What psctl prints of texts from peers cannot move the cursor, whichever way they come.
+// Tests that texts of peers, whichever way psctl prints them, cannot move the cursor.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -16,7 +16,7 @@ namespace {
 constexpr WorkerId kAda{0};
 constexpr WorkerId kBob{1};
 
-/// What a worker told of its directory, whether it left then, and what the last report says.
+/// A case: what a worker told of its directory, whether it left, and what the last report says.
 struct EndCase {
   std::optional<Saving> saving;
   bool leaves;

@@ -2,7 +2,7 @@
 
 #include "tests/server/service/coordinator_service_fixture.h"
 
-// What the coordinator says of a server that comes back at another address.
+// Tests of what the coordinator says of a server that comes back at another address.
 
 namespace slipstream {
 namespace {
