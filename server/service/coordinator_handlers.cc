@@ -88,6 +88,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
       reply->set_run(orders.run);
       reply->set_phase(ToWire(orders.phase));
     }
+    reply->set_awaits_servers(coordinator_.servers().AnyUnheard());
     if (is_aggregator) reply->set_upstream(coordinator_.UpstreamOf(shard));
     return absl::OkStatus();
   };

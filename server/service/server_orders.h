@@ -26,7 +26,7 @@ class OrdersSink {
   virtual void OnUpstream(const std::string& /*address*/) {}
 
   /// Called when the coordinator is asked for news, and when it has answered and the orders in its
-  /// answer were taken.
+  /// answer were taken: once it has heard all servers, if it was restarted.
   virtual void OnCoordinatorAsked() {}
   virtual void OnCoordinatorAnswered() {}
 

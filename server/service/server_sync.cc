@@ -72,7 +72,7 @@ absl::Status ServerSync::Converse() {
     if (status.ok()) {
       status = TakeReply(reply);
       if (!status.ok()) return status;
-      sink_.OnCoordinatorAnswered();
+      if (!reply.awaits_servers()) sink_.OnCoordinatorAnswered();
       OnAnswer();
       pause = options_.pause_min;
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");

@@ -105,7 +105,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   void OnCoordinatorAnswered();
 
   /// Returns whether this process goes on from a log, and the coordinator has yet to hear where,
-  /// and to answer that this is no older copy. It serves nobody before.
+  /// and to answer that neither this nor its own state is an older copy. It serves nobody before.
   bool AwaitsCoordinator();
 
   /// Notes that the coordinator is being told.

@@ -203,7 +203,9 @@ void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond
                             bool is_last) -> std::optional<absl::StatusOr<std::string>> {
     const ServerOrders& orders = coordinator_->orders();
     if (orders.number == seen && !is_last) return std::nullopt;
-    return ToWire(orders).SerializeAsString();
+    v1::SyncServerReply reply = ToWire(orders);
+    reply.set_awaits_servers(coordinator_->servers().AnyUnheard());
+    return reply.SerializeAsString();
   };
   ServeOrPark(recorded, request.wait_ms(), question, respond);
 }

@@ -70,7 +70,7 @@ void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
     orders_ = *orders;
     server_.OnOrders(*orders);
   }
-  server_.OnCoordinatorAnswered();
+  if (!wire.awaits_servers()) server_.OnCoordinatorAnswered();
   Sync();
 }
 

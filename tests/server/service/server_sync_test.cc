@@ -28,6 +28,11 @@ class RecordingSink final : public OrdersSink {
     MutexLock lock(mutex_);
     upstream_ = address;
   }
+  void OnCoordinatorAnswered() override {
+    MutexLock lock(mutex_);
+    ++answers_;
+    arrived_.NotifyAll();
+  }
   void Describe(v1::SyncServerRequest& request) override {
     request.set_initialized(true);
     request.set_members_max(12);
@@ -38,6 +43,10 @@ class RecordingSink final : public OrdersSink {
   std::string upstream() {
     MutexLock lock(mutex_);
     return upstream_;
+  }
+  int answers() {
+    MutexLock lock(mutex_);
+    return answers_;
   }
 
   std::vector<ServerOrders> WaitFor(size_t count) {
@@ -51,6 +60,7 @@ class RecordingSink final : public OrdersSink {
   CondVar arrived_;
   std::vector<ServerOrders> orders_ ABSL_GUARDED_BY(mutex_);
   std::string upstream_ ABSL_GUARDED_BY(mutex_);
+  int answers_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 /// Answers calls one after another as scripted, and repeats the last answer.
@@ -58,7 +68,9 @@ class ScriptedCoordinator final : public v1::Coordinator::Service {
  public:
   using Answer = std::pair<grpc::Status, ServerOrders>;
 
-  explicit ScriptedCoordinator(std::vector<Answer> script) : script_(std::move(script)) {}
+  /// In its first `waits` answers it waits for servers.
+  explicit ScriptedCoordinator(std::vector<Answer> script, size_t waits = 0)
+      : waits_(waits), script_(std::move(script)) {}
 
   grpc::Status SyncServer(grpc::ServerContext*, const v1::SyncServerRequest* request,
                           v1::SyncServerReply* reply) override {
@@ -67,6 +79,7 @@ class ScriptedCoordinator final : public v1::Coordinator::Service {
     const Answer& answer = script_[std::min(requests_.size(), script_.size()) - 1];
     *reply = ToWire(answer.second);
     reply->set_upstream("localhost:8");
+    reply->set_awaits_servers(requests_.size() <= waits_);
     return answer.first;
   }
 
@@ -76,6 +89,7 @@ class ScriptedCoordinator final : public v1::Coordinator::Service {
   }
 
  private:
+  const size_t waits_;
   Mutex mutex_;
   std::vector<Answer> script_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::SyncServerRequest> requests_ ABSL_GUARDED_BY(mutex_);
@@ -91,8 +105,8 @@ ServerOrders Orders(uint64_t number, Phase phase, uint64_t run = 7) {
 
 class ServerSyncTest : public testing::Test {
  protected:
-  void Start(std::vector<ScriptedCoordinator::Answer> script) {
-    coordinator_ = std::make_unique<ScriptedCoordinator>(std::move(script));
+  void Start(std::vector<ScriptedCoordinator::Answer> script, size_t waits = 0) {
+    coordinator_ = std::make_unique<ScriptedCoordinator>(std::move(script), waits);
     loopback_ = ServeOnLoopback(*coordinator_);
     ASSERT_NE(loopback_.server, nullptr);
     StartAgainst(loopback_.address(), absl::Milliseconds(200));
@@ -150,6 +164,16 @@ TEST_F(ServerSyncTest, HandsOverEachOrderOnceAndReportsUnderIt) {
   EXPECT_EQ(requests[4].progress().version(), 6u);
   EXPECT_TRUE(requests[4].initialized());
   EXPECT_EQ(sink_.upstream(), "localhost:8");
+}
+
+TEST_F(ServerSyncTest, TakesNoAnswerOfACoordinatorThatHasYetToHearServers) {
+  ServerOrders last = Orders(1, Phase::kFinished);
+  last.may_exit = true;
+  Start({{grpc::Status::OK, {}}, {grpc::Status::OK, {}}, {grpc::Status::OK, last}}, 2);
+
+  EXPECT_TRUE(Result().ok());
+
+  EXPECT_EQ(sink_.answers(), 1);
 }
 
 TEST_F(ServerSyncTest, OutlivesACoordinatorThatIsAwayForAWhile) {
