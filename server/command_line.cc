@@ -108,14 +108,8 @@ std::variant<CommandLine, int> ParseCommandLine(int argc, const char* const* arg
   AddFlags(app, line);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ExtrasError&) {
-    const std::vector<std::string> all(argv + 1, argv + argc);
-    app.exit(
-        CLI::ValidationError(ExplainUnexpected(app.remaining(), all, TakesSettings::kThisProgram)));
-    return static_cast<int>(ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
-    const bool is_answer = error.get_exit_code() == 0;
-    app.exit(error);
+    const bool is_answer = ReportParseError(app, error, argc, argv, TakesSettings::kThisProgram);
     return static_cast<int>(is_answer ? ExitCode::kOk : ExitCode::kUsage);
   }
   return line;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <new>
 #include <string>
 #include <utility>
 #include <variant>
@@ -167,6 +168,7 @@ int Run(const RunSpec& run, const CommandLine& line, const ListenAddress& listen
 
 int Main(int argc, char** argv) {
   UseSystemResolver();
+  std::set_new_handler(EndForLackOfMemory);
   DropPrivileges();
   const StopSignal stop;
   TuneForTransfers();

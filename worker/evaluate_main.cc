@@ -107,13 +107,9 @@ int Main(int argc, char** argv) {
   AddFlags(app, line);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ExtrasError&) {
-    const std::vector<std::string> all(argv + 1, argv + argc);
-    app.exit(
-        CLI::ValidationError(ExplainUnexpected(app.remaining(), all, TakesSettings::kThisProgram)));
-    return static_cast<int>(ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    const bool is_answer = ReportParseError(app, error, argc, argv, TakesSettings::kThisProgram);
+    return static_cast<int>(is_answer ? ExitCode::kOk : ExitCode::kUsage);
   }
   line.overrides.environment = EnvironmentMap(environ);
   const absl::StatusOr<ModelEvaluation> result = Evaluate(line);

@@ -163,12 +163,9 @@ int Main(int argc, char** argv) {
   AddFlags(app, options, worker, security);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ExtrasError&) {
-    const std::vector<std::string> all(argv + 1, argv + argc);
-    app.exit(CLI::ValidationError(ExplainUnexpected(app.remaining(), all, TakesSettings::kOthers)));
-    return static_cast<int>(ExitCode::kUsage);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::kUsage);
+    const bool is_answer = ReportParseError(app, error, argc, argv, TakesSettings::kOthers);
+    return static_cast<int>(is_answer ? ExitCode::kOk : ExitCode::kUsage);
   }
   const std::vector<Diagnostic> unknown = CheckVariables(EnvironmentMap(environ));
   if (!unknown.empty()) {

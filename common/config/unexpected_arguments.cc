@@ -58,4 +58,17 @@ std::string ExplainUnexpected(std::span<const std::string> unexpected,
   return text + "; it is a setting of the run: " + settings + " of ps_server or psctl run";
 }
 
+bool ReportParseError(const CLI::App& app, const CLI::ParseError& error, int argc,
+                      const char* const* argv, TakesSettings takes) {
+  const std::vector<std::string> unexpected = app.remaining(/*recurse=*/true);
+  const bool may_be_typo = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                           dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
+  if (may_be_typo && !unexpected.empty()) {
+    const std::vector<std::string> all(argv + 1, argv + argc);
+    app.exit(CLI::ValidationError(ExplainUnexpected(unexpected, all, takes)));
+    return false;
+  }
+  return app.exit(error) == 0;
+}
+
 }  // namespace slipstream

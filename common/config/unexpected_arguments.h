@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_COMMON_CONFIG_UNEXPECTED_ARGUMENTS_H_
 #define SLIPSTREAM_COMMON_CONFIG_UNEXPECTED_ARGUMENTS_H_
 
+#include <CLI/CLI.hpp>
 #include <span>
 #include <string>
 
@@ -15,6 +16,13 @@ enum class TakesSettings { kThisProgram, kOthers };
 /// `--epochs 3`. `unexpected` is a part of `all`, the words after the program's name.
 std::string ExplainUnexpected(std::span<const std::string> unexpected,
                               std::span<const std::string> all, TakesSettings takes);
+
+/// Prints why `app` cannot take its command line, or the help or version that this asks for.
+/// `error` is what App::parse threw for `argc` and `argv`. Of unexpected words and missing ones it
+/// names the former, since a typo in a flag makes both. Returns whether all was right: it was help
+/// or the version that was asked for.
+bool ReportParseError(const CLI::App& app, const CLI::ParseError& error, int argc,
+                      const char* const* argv, TakesSettings takes);
 
 }  // namespace slipstream
 

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -207,6 +209,14 @@ std::string ThreadFailureText() {
             "container) or the memory is used up"
           : fmt::format("the limit of processes and threads ({}) is {}", room.name, room.limit);
   return fmt::format("cannot start a thread: {}; needed: about {}", limit, kThreadsNeeded);
+}
+
+void EndForLackOfMemory() noexcept {
+  std::fputs(
+      "error: out of memory: the system refuses more (ulimit -v, or the memory of the "
+      "machine, the container or the unit); psctl validate tells what a server needs\n",
+      stderr);
+  std::_Exit(static_cast<int>(ExitCode::kTemporary));
 }
 
 uint64_t RaiseOpenFilesLimit() {

@@ -52,6 +52,10 @@ absl::Status CheckThreadRoom(uint64_t needed, const ThreadRoom& room = ReadThrea
 /// Says that a thread could not be started, and which limit may be to blame.
 std::string ThreadFailureText();
 
+/// Ends the program with a line and kTemporary, as the system has no more memory for it. A server
+/// also has the allocator call this: an exception would leave a call of gRPC's half done.
+[[noreturn]] void EndForLackOfMemory() noexcept;
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_PROCESS_PROCESS_LIMITS_H_

@@ -435,19 +435,13 @@ std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* 
   try {
     line.app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {  // CLI11 also throws for help and version.
-    const bool is_help = error.get_exit_code() == 0;
     const std::string unknown = line.UnknownCommand();
-    const bool is_unexpected = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
-    if (!is_help && !unknown.empty()) {
+    if (error.get_exit_code() != 0 && !unknown.empty()) {
       line.app.exit(CLI::ValidationError(unknown));
-    } else if (is_unexpected) {
-      const std::vector<std::string> all(argv + 1, argv + argc);
-      line.app.exit(CLI::ValidationError(
-          ExplainUnexpected(line.app.remaining(/*recurse=*/true), all, line.takes_settings())));
-    } else {
-      line.app.exit(error);
+      return ExitCode::kUsage;
     }
-    return is_help ? ExitCode::kOk : ExitCode::kUsage;
+    const bool is_answer = ReportParseError(line.app, error, argc, argv, line.takes_settings());
+    return is_answer ? ExitCode::kOk : ExitCode::kUsage;
   }
   return line.Chosen();
 }

@@ -39,10 +39,10 @@ std::string LateText(const v1::RunStatus& status, const v1::ShardStatus& shard) 
 std::string FailureText(const v1::RunStatus& status, const v1::ShardStatus& shard) {
   const std::string last =
       shard.has_checkpoint()
-          ? fmt::format("its last one is {} old", DurationText(CheckpointAge(status, shard)))
-          : "it has none";
-  return fmt::format("shard {} could not save a checkpoint, and {}: {}", shard.shard(), last,
-                     Printable(shard.checkpoint_failure()));
+          ? fmt::format("the last is {} old", DurationText(CheckpointAge(status, shard)))
+          : "none is known";
+  return fmt::format("shard {} cannot write or read its checkpoints, of which {}: {}",
+                     shard.shard(), last, Printable(shard.checkpoint_failure()));
 }
 
 /// Returns whether the shard has made fewer versions since its return than it has lost.

@@ -193,6 +193,11 @@ std::vector<ScreenLine> StatusAlarms(const v1::RunStatus& status) {
   if (!status.failure().empty()) {
     lines.push_back({"the run failed: " + Printable(status.failure()), LineStyle::kAlarm});
   }
+  if (!status.state_not_kept().empty()) {
+    lines.push_back({"server 0 cannot write coordinator.state, and all wait for that: " +
+                         Printable(status.state_not_kept()),
+                     LineStyle::kAlarm});
+  }
   if (status.has_missing()) {
     const bool has_begun = status.phase() >= v1::TRAINING;
     lines.push_back({MissingText(status), has_begun ? LineStyle::kAlarm : LineStyle::kWarning});

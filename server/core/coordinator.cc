@@ -304,9 +304,12 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
 
 void Coordinator::Observe(absl::Time now) {
   const absl::Duration gap = now - std::exchange(last_observed_, std::max(last_observed_, now));
-  if (gap <= lease_ / 2) return;
-  AddNote(true, "this process stood still: leases and timeouts are extended",
-          {{"seconds", absl::ToDoubleSeconds(gap)}});
+  if (gap > lease_ / 2) {
+    AddNote(true, "this process stood still: leases and timeouts are extended",
+            {{"seconds", absl::ToDoubleSeconds(gap)}});
+  } else if (!answers_are_held_) {
+    return;
+  }
   membership_.Forgive(gap, now);
   servers_.Forgive(gap, now);
   aggregators_.Forgive(gap, now);

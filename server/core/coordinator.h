@@ -66,9 +66,7 @@ class Coordinator {
     State state = State::kWait;
     uint64_t grant = 0;
     ShardMap shard_map;
-
-    /// Describes for people what the run waits for.
-    std::string message;
+    std::string message;  // What the run waits for, for people.
   };
 
   struct Progress {
@@ -122,9 +120,7 @@ class Coordinator {
   struct SavedRun {
     uint64_t run = 0;
     Phase phase = Phase::kWaitingForServers;
-
-    /// Set if the run has failed, or has finished and its servers may exit.
-    bool is_over = false;
+    bool is_over = false;  // It has failed, or has finished and its servers may exit.
   };
 
   /// The most bytes by which a worker can be reached.
@@ -235,10 +231,12 @@ class Coordinator {
   /// Carries out what depends on time alone: leases and timeouts end.
   void Tick(absl::Time now);
 
-  /// Notes that time has passed. It is called before an event that comes between two ticks. If it
-  /// was not called for more than half a lease, that gap counts against nobody: this process was
-  /// stopped and could not hear the others. Leases and timeouts are extended by the gap.
+  /// Notes that time has passed, before an event between two ticks. The time since the last call
+  /// counts against nobody, and leases and timeouts are extended by it, if that was more than half
+  /// a lease ago, as this process was stopped and could not hear the others; or while no answers go
+  /// out, which the others wait for.
   void Observe(absl::Time now);
+  void HoldAnswers(bool held) { answers_are_held_ = held; }
 
   /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `stage` is the
   /// stage that the worker is in, and `newest_unit` the newest unit that it knows of; a newer one
@@ -448,6 +446,7 @@ class Coordinator {
   absl::Time phase_since_;
   absl::Time start_;
   absl::Time last_observed_;
+  bool answers_are_held_ = false;
   absl::Time training_began_ = absl::InfiniteFuture();
   absl::Time trained_until_ = absl::InfiniteFuture();
 

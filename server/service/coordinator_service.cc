@@ -308,6 +308,8 @@ void CoordinatorService::RunKeeper() {
     {
       MutexLock lock(mutex_);
       if (written.ok()) kept_ = keeps;
+      not_kept_ = std::string(written.message());
+      coordinator_.HoldAnswers(!written.ok());
       while (!unfinished_.empty() && unfinished_.front().keep_first <= kept_) {
         finished.push_back(std::move(unfinished_.front()));
         unfinished_.pop_front();
@@ -387,9 +389,11 @@ std::vector<StalledWorkers::Sign> CoordinatorService::SignsNow(absl::Time now) {
     awaited_in_group[name.first].insert(aggregator.waiting_for().begin(),
                                         aggregator.waiting_for().end());
   }
-  // Without a server nobody gets on.
+  // Without a server, or the weights of a shard, nobody gets on.
   const std::optional<Coordinator::MissingMembers> missing = coordinator_.Missing(now);
-  const bool lacks_server = missing.has_value() && !missing->shards.empty();
+  const bool lacks_server =
+      (missing.has_value() && !missing->shards.empty()) ||
+      (phase >= Phase::kTraining && !coordinator_.servers().AllInitialized(0));
   const bool work_ends = phase == Phase::kDraining || coordinator_.WorkEnds();
   for (const auto& [id, worker] : coordinator_.membership().workers()) {
     if (worker.state != Membership::State::kLive) continue;
@@ -437,6 +441,7 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
   facts.stages = coordinator_.stages();
   facts.stage = coordinator_.stage();
   facts.failure = coordinator_.failure();
+  facts.not_kept = not_kept_;
   if (const std::optional<EndReason> reason = coordinator_.end_reason()) {
     facts.ended_by = Name(*reason);
   }

@@ -296,8 +296,9 @@ class CoordinatorService final : public CoordinatorMethods {
   StalledWorkers stalled_ ABSL_GUARDED_BY(mutex_);
   absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 
-  // With Options::keep: coordinator_.journal_changes() that the disk is to have, and has; and what
-  // waits for that, by age.
+  // With Options::keep: why the disk does not take the state; coordinator_.journal_changes() that
+  // it is to have, and has; and what waits for that, by age.
+  std::string not_kept_ ABSL_GUARDED_BY(mutex_);
   uint64_t to_keep_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t kept_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Aftermath> unfinished_ ABSL_GUARDED_BY(mutex_);

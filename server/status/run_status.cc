@@ -242,6 +242,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   status.set_run(facts.run);
   status.set_phase(ToWire(facts.phase));
   status.set_failure(facts.failure);
+  status.set_state_not_kept(facts.not_kept);
   status.set_ended_by(facts.ended_by);
   for (const RunStage& stage : facts.stages) *status.add_stages() = ToWire(stage);
   status.set_stage(facts.stage);

@@ -29,6 +29,7 @@ struct StatusFacts {
   uint32_t stage = 0;
   Phase phase = Phase::kWaitingForServers;
   std::string failure;
+  std::string not_kept;  // Why the coordinator's state cannot be written; empty if it can.
 
   /// Why training ended; empty before.
   std::string ended_by;

@@ -11,6 +11,7 @@
 #include "common/local/shared_values.h"
 #include "common/log/log.h"
 #include "common/memory/large_pages.h"
+#include "common/process/process_limits.h"
 
 namespace slipstream {
 namespace {
@@ -89,7 +90,7 @@ std::unique_ptr<FloatBuffer> BufferPool::TakeIdle() {
 
 std::shared_ptr<FloatBuffer> BufferPool::Take() {
   std::shared_ptr<FloatBuffer> buffer = TryTake();
-  PS_CHECK(buffer != nullptr);
+  if (buffer == nullptr) EndForLackOfMemory();
   return buffer;
 }
 
@@ -108,7 +109,7 @@ std::shared_ptr<FloatBuffer> BufferPool::TakeAtOnce() {
   std::unique_ptr<FloatBuffer> buffer = TakeIdle();
   if (buffer == nullptr && shares()) return nullptr;
   if (buffer == nullptr) buffer = FloatBuffer::TryMake(state_->values);
-  PS_CHECK(buffer != nullptr);
+  if (buffer == nullptr) EndForLackOfMemory();
   return Lend(std::move(buffer));
 }
 

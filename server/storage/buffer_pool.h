@@ -83,8 +83,7 @@ class BufferPool {
   bool Reserve(size_t buffers);
 
   /// Returns a buffer that comes back by itself when its last owner releases it, also after the
-  /// pool is gone. Its contents are undefined. REQUIRES: the address space is there, as Reserve
-  /// found.
+  /// pool is gone. Its contents are undefined. Without memory for it the program ends.
   std::shared_ptr<FloatBuffer> Take();
 
   /// Does the same, or returns null if there is not enough memory.

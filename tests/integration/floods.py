@@ -271,6 +271,37 @@ def tls_kinds(tls):
     }
 
 
+def member_kinds(worker):
+    """Returns floods by name, like `kinds`, of connections that have registered as this worker."""
+    register = calls("/slipstream.v1.Coordinator/Register", 1, message=b"\x08" + varint(worker))
+    exchange = "/slipstream.v1.Shard/Exchange"
+
+    def flood(begin, more):
+        begun = set()
+
+        def words(connection, age):
+            if connection in begun:
+                return more(age)
+            if age < 0.5:  # The server has yet to understand the registration.
+                return b""
+            begun.add(connection)
+            return begin
+
+        return lambda address: Flood(address, 8, greeting() + register, more=words,
+                                     interval_s=0.01, reopen_per_s=16)
+
+    begun = frame(HEADERS, 0, 3, header_block(exchange))
+    endless = frame(HEADERS, 0, 3, header_block(exchange) + b"\x7f")
+    padding = frame(CONTINUATION, 0, 3, b"\x80" * FRAME_BYTES_MAX) * 32
+    fields = frame(CONTINUATION, 0, 3, text(b"x", bytes(4000)) * 4) * 32
+    return {
+        "members: a number in headers without an end": flood(endless, lambda _: padding),
+        "members: headers without an end": flood(begun, lambda _: fields),
+        "members: calls that are reset at once": flood(
+            b"", lambda age: resets(exchange, 3 + 200 * int(age * 100))),
+    }
+
+
 # Kinds of floods by name. Each is a function that takes the address and returns a Flood.
 
 def kinds():

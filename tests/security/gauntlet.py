@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what attackers that may connect, but are no members, cost a cluster that trains.
+"""Measures what attackers that may connect, or in plaintext register, cost a cluster that trains.
 
     python3 tests/security/gauntlet.py [--mtls nobody|stranger|viewer] [--attack WORDS]... [--rounds N]
                                        [--seconds S] [--recovery S] [-o json]
@@ -46,6 +46,7 @@ cluster: {servers: [localhost:7070], workers: 2, lease: 5s}
 wire: {transport: tcp}
 evaluation: {every_epochs: 0}
 """
+ATTACKER = 7  # The worker's id of attackers that register.
 RATE_MIN = 0.9
 BACK_MAX, BACK_MIB = 1.1, 16
 
@@ -53,7 +54,7 @@ BACK_MAX, BACK_MIB = 1.1, 16
 def kinds(certificates, who):
     """Returns the floods by name, within TLS if there are certificates."""
     if who is None:
-        return floods.kinds()
+        return {**floods.kinds(), **floods.member_kinds(ATTACKER)}
     tls = context(certificates, who)
 
     def within_tls(kind):
@@ -161,7 +162,8 @@ def run_one(live, name, flood_of, arguments):
     if server.poll() is not None:
         raise AssertionError(f"{name}: the server has ended with {server.returncode}")
     words = (live.directory / "server-0.log").read_bytes()[log_size:].decode().splitlines()
-    lost = sum("worker died" in line or "fenced" in line for line in words)
+    lost = sum("worker died" in line or "fenced" in line for line in words
+               if f" worker={ATTACKER} " not in line)
     last = next((line.split(" ", 3)[-1] for line in reversed(words) if "warning" in line), "")
     cores = statistics.mean(counts[2] for counts in attacks)
     row = {"attack": name, "rate": round(statistics.mean(ratios), 3),

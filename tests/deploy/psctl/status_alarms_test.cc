@@ -202,11 +202,22 @@ TEST(StatusAlarmsTest, SaysWhyAShardCouldNotSaveACheckpoint) {
 
   EXPECT_THAT(
       StatusAlarms(status),
-      ElementsAre(ScreenLine{"shard 0 could not save a checkpoint, and its last one is 1m00s old: "
-                             "disk full",
+      ElementsAre(ScreenLine{"shard 0 cannot write or read its checkpoints, of which the last is "
+                             "1m00s old: disk full",
                              LineStyle::kAlarm},
-                  ScreenLine{"shard 1 could not save a checkpoint, and it has none: disk full",
+                  ScreenLine{"shard 1 cannot write or read its checkpoints, of which none is "
+                             "known: disk full",
                              LineStyle::kAlarm}));
+}
+
+TEST(StatusAlarmsTest, SaysThatAllWaitForTheDiskOfTheCoordinator) {
+  v1::RunStatus status;
+  status.set_state_not_kept("disk\nfull");
+
+  EXPECT_THAT(StatusAlarms(status),
+              ElementsAre(ScreenLine{"server 0 cannot write coordinator.state, and all wait for "
+                                     "that: disk full",
+                                     LineStyle::kAlarm}));
 }
 
 TEST(StatusAlarmsTest, NamesTheShardWhoseLogIsSlow) {

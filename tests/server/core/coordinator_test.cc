@@ -364,6 +364,18 @@ TEST_F(CoordinatorTest, TheFirstCallAfterAStandstillIsNoDeathSentenceForTheOther
   EXPECT_TRUE(coordinator().OnHeartbeat(bob_, {}, now_).ok());
 }
 
+TEST_F(CoordinatorTest, NobodyDiesWhileAllWaitForAnswersThatAreHeldBack) {
+  Train(Spec());
+  coordinator().HoldAnswers(true);
+  Pass(absl::Seconds(20), {});
+  EXPECT_EQ(coordinator().membership().live(), 2u);
+  EXPECT_FALSE(coordinator().Missing(now_).has_value());
+
+  coordinator().HoldAnswers(false);
+  Pass(absl::Seconds(6), {ada_});
+  EXPECT_EQ(coordinator().membership().live(), 1u) << "from then on leases end as usual";
+}
+
 TEST_F(CoordinatorTest, ARegistrationWhoseAnswerWasLostLeavesNoGhost) {
   Use(Spec());
   Sync();

@@ -106,10 +106,14 @@ TEST_F(CoordinatorKeepingTest, AnswersWaitUntilADiskThatWasFullTakesTheState) {
   disk_.AwaitTry(tries);
   disk_.AwaitTry(tries + 1);
   EXPECT_EQ(registered.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  clock_.Advance(absl::Seconds(1));  // The status before is too old then.
+  EXPECT_EQ(Status().state_not_kept(), "the disk is full");
 
   disk_.Release();
 
   EXPECT_EQ(registered.get().incarnation(), 1u);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_EQ(Status().state_not_kept(), "");
 }
 
 TEST_F(CoordinatorKeepingTest, ACoordinatorThatStopsWhileItsDiskIsFullSaysSoToWhoWaits) {
@@ -148,6 +152,34 @@ TEST_F(CoordinatorKeepingTest, ARestartedCoordinatorKnowsItsMembersAndTheirWork)
   // The unit that was handed out is not handed out again.
   EXPECT_NE(GetWork(ada_).first_batch(), first.first_batch());
   EXPECT_NE(GetWork(bob_).first_batch(), first.first_batch());
+}
+
+TEST_F(CoordinatorKeepingTest, ARestartedCoordinatorSaysWhetherItHasHeardAllServers) {
+  RunSpec spec = Spec();
+  spec.cluster.servers = {"localhost:1", "localhost:2"};
+  const auto waits = [this](uint32_t shard) {
+    v1::SyncServerRequest request;
+    request.set_shard(shard);
+    request.set_address(shard == 0 ? "localhost:1" : "localhost:2");
+    request.set_instance(shard + 1);
+    v1::SyncServerReply reply;
+    EXPECT_TRUE(Sync(request, reply).ok());
+    return reply.awaits_servers();
+  };
+  Start(spec);
+  EXPECT_FALSE(waits(0));
+  EXPECT_FALSE(waits(1));
+  const std::string kept = disk_.state();
+  service_->Stop();
+  loopback_.server->Shutdown();
+  service_.reset();
+
+  options_.kept = {kept, spec};
+  Start(spec);
+
+  EXPECT_TRUE(waits(0)) << "the other may know that this state is an older copy";
+  EXPECT_FALSE(waits(1));
+  EXPECT_FALSE(waits(0));
 }
 
 }  // namespace

@@ -113,5 +113,12 @@ TEST(BufferPoolTest, AtOnceComesWhatIsIdleOrNeedsNoTime) {
   EXPECT_EQ(pool.live(), 0u);
 }
 
+TEST(BufferPoolDeathTest, SaysThatMemoryIsUsedUp) {
+  BufferPool pool(std::numeric_limits<size_t>::max() / 8);
+
+  EXPECT_EXIT((void)pool.Take(), testing::ExitedWithCode(75), "out of memory");
+  EXPECT_EXIT((void)pool.TakeAtOnce(), testing::ExitedWithCode(75), "out of memory");
+}
+
 }  // namespace
 }  // namespace slipstream

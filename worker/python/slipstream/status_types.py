@@ -30,8 +30,7 @@ class RunStage:
     parameters: tuple[PolicyParameter, ...] = ()
     # The rate of the servers' rule, before the schedule.
     learning_rate: float = 0.0
-    # The stage ends when the mini-batches of the epochs up to this one are done, or when the next stage
-    # begins.
+    # It ends when the mini-batches of the epochs up to this one are done, or when the next stage begins.
     until_epoch: int = 0
     # Set if the stage begins in the midst of the one before: each shard goes over between two versions, and
     # gradients on their way count. Other stages begin when all mini-batches before are part of the weights.
@@ -473,8 +472,7 @@ class RunStatus:
     ended_by: str = ""
     # Set if traffic is not encrypted and may leave this machine: security.plaintext is accept_the_risk.
     plaintext_accepted: bool = False
-    # `learning_rate` times the factor that staleness compensation applied, on average over the last 100
-    # updates of shard 0.
+    # `learning_rate` times the mean factor of staleness compensation in shard 0's last 100 updates.
     effective_learning_rate: float = 0.0
     # Open rounds that wait, in order of shards, while the run trains or drains.
     waiting_rounds: tuple[WaitingRound, ...] = ()
@@ -498,3 +496,5 @@ class RunStatus:
     aggregators: tuple[AggregatorStatus, ...] = ()
     # The setting durability.interval; 0 if servers save no checkpoints.
     checkpoint_interval_seconds: float = 0.0
+    # Why the coordinator cannot write its state, for which calls wait; empty if it can.
+    state_not_kept: str = ""
