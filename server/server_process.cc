@@ -28,6 +28,7 @@
 #include "common/process/steady_time.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transport_options.h"
+#include "common/run/shards.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
 #include "server/listen/access.h"
@@ -193,6 +194,12 @@ absl::Status ServerProcess::MakeServices(const std::string& local_socket) {
   return Value(options_.shard) == 0 ? MakeCoordinator() : absl::OkStatus();
 }
 
+void ServerProcess::OnModel(uint64_t values) {
+  connection_memory_.ReserveFor(values, options_.run);
+  const uint64_t of_all = ShardPushBytes(values, options_.run);
+  connections_->ExpectMessages(of_all / options_.run.cluster.workers * 2);
+}
+
 void ServerProcess::MakeAggregator(const std::string& local_socket) {
   AggregatorService::Options aggregator;
   aggregator.run = options_.run;
@@ -200,9 +207,7 @@ void ServerProcess::MakeAggregator(const std::string& local_socket) {
   aggregator.group = *options_.group;
   aggregator.now = SteadyNow;
   // An aggregator takes about as much as its shard: pushes, sums of pushes, and weights.
-  aggregator.on_model = [this](uint64_t values) {
-    connection_memory_.ReserveFor(values, options_.run);
-  };
+  aggregator.on_model = [this](uint64_t values) { OnModel(values); };
   auto uplinks = std::make_unique<ShardUplinks>(ShardUplinks::Options{
       .run = options_.run,
       .shard = options_.shard,
@@ -221,7 +226,7 @@ absl::Status ServerProcess::MakeShard(const std::string& local_socket) {
   shard.address = options_.listen.ToString();
   shard.run = options_.run;
   shard.now = SteadyNow;
-  shard.on_model = [this](uint64_t values) { connection_memory_.ReserveFor(values, options_.run); };
+  shard.on_model = [this](uint64_t values) { OnModel(values); };
   if (options_.run.durability.saves()) {
     shard.open_store = [this](uint64_t run, bool has_begun) {
       return CheckpointStore::Open(disk_, options_.run.durability.directory, run, options_.shard,

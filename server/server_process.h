@@ -96,6 +96,9 @@ class ServerProcess {
   absl::Status MakeShard(const std::string& local_socket);
   void MakeAggregator(const std::string& local_socket);
 
+  /// Takes the number of values of the shard, by which what its connections hold is bounded.
+  void OnModel(uint64_t values);
+
   /// Makes the coordinator, of a new run or of the one that an earlier process left unfinished.
   absl::Status MakeCoordinator();
 

@@ -14,6 +14,8 @@
 #include <sstream>
 #include <string_view>
 
+#include "common/process/exit_code.h"
+
 namespace slipstream {
 namespace {
 

@@ -75,10 +75,18 @@ void Caller::Introduce(Connections::Who who, uint64_t member) {
   if (connection_ != 0) connections_->Introduce(*this, who, member);
 }
 
-void Caller::IsMember(WorkerId worker) { Introduce(Connections::Who::kMember, Value(worker)); }
+void Caller::IsMember(WorkerId worker) {
+  Introduce(Connections::Who::kMember, Value(worker));
+  Took(0);
+}
 
 void Caller::IsMember(ShardId server) {
   Introduce(Connections::Who::kMember, kFirstServer + Value(server));
+  Took(0);
+}
+
+void Caller::Took(size_t bytes) {
+  if (connection_ != 0) connections_->Take(connection_, bytes);
 }
 
 void Caller::IsGuest() { Introduce(Connections::Who::kGuest, 0); }

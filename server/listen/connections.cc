@@ -29,6 +29,9 @@ constexpr uint64_t kWake = 0;  // No connection has this number.
 
 constexpr absl::Duration kTellInterval = absl::Seconds(10);
 
+// How often members are looked at, who have a call more to lose than time.
+constexpr absl::Duration kLookInterval = absl::Milliseconds(50);
+
 constexpr size_t kDiscarded = size_t{1} << 20;  // Bytes at once; TCP needs no room for them.
 
 }  // namespace
@@ -59,6 +62,7 @@ bool Connections::HasPlace() {
 
 void Connections::FreePlaces(absl::Time now) {
   places_kept_.erase(places_kept_.begin(), places_kept_.upper_bound(now));
+  std::erase_if(shut_out_, [now](const auto& each) { return each.second <= now; });
   while (!newcomers_.empty() && now - newcomers_.begin()->second >= options_.newcomer_time) {
     newcomers_.erase(newcomers_.begin());
   }
@@ -111,13 +115,14 @@ absl::Duration Connections::Tend() {
   for (const LogLine& line : lines) Log(spdlog::level::warn, line);
   EndSilentCalls(now);
   // In so short a time, peers that are not members cannot do much.
-  return absl::Milliseconds(has_others ? 5 : 50);
+  return has_others ? absl::Milliseconds(5) : kLookInterval;
 }
 
 std::vector<LogLine> Connections::TakeLines(absl::Time now) {
   static constexpr std::array<const char*, kReasons> kReasonTexts = {
       "nobody has said in time who they are for", "no member makes so many calls",
-      "no member sends so much"};
+      "no member sends so much",
+      "a member sends more than messages; no further one is taken from its address for a while"};
   std::vector<LogLine> lines;
   for (size_t i = 0; i < kReasons; ++i) {
     Closed& closed = closed_[i];
@@ -158,9 +163,11 @@ void Connections::RemoveGone() {
 void Connections::Remove(Table::iterator place) {
   auto& [number, connection] = *place;
   const absl::Time now = options_.now();
-  if (connection.who != Who::kMember) {
-    // gRPC may have closed the connection first, because of what it sent.
-    CountBytes(connection, now);
+  // gRPC may have closed the connection first, because of what it sent.
+  CountBytes(connection, now);
+  if (connection.who == Who::kMember) {
+    if (HasSentTooMuch(connection, 0)) ShutOut(connection, now);
+  } else {
     const bool has_overdone_it = connection.has_overdone_it || HasSentTooMuch(connection, 0) ||
                                  (connection.who == Who::kStranger &&
                                   connection.traffic.received > options_.bytes_of_stranger);
@@ -176,6 +183,11 @@ void Connections::Remove(Table::iterator place) {
   // Closing this descriptor does not take the socket out: gRPC may still have it open.
   epoll_ctl(events_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
   connections_.erase(place);
+}
+
+void Connections::ShutOut(Connection& member, absl::Time now) {
+  shut_out_[member.name.first] = now + options_.alarm_time;
+  ShutDown(member, Reason::kMember);
 }
 
 void Connections::RaiseAlarm(absl::Time now) {
@@ -242,6 +254,30 @@ void Connections::ShutDownIdleGuests(absl::Time now) {
 void Connections::ShutDownFloods(absl::Time now) {
   for (const uint64_t number : strangers_) LookForFlood(connections_.at(number), now);
   for (const uint64_t number : guests_) LookForFlood(connections_.at(number), now);
+  if (now - members_looked_at_ < kLookInterval) return;
+  members_looked_at_ = now;
+  for (auto& [_, connection] : connections_) {
+    if (connection.who == Who::kMember) LookAtMember(connection, now);
+  }
+}
+
+void Connections::LookAtMember(Connection& member, absl::Time now) {
+  if (member.is_shut_down) return;
+  const uint64_t before = member.traffic.received;
+  CountBytes(member, now);
+  Used& sent = member.bytes_without_call;
+  if (member.calls > 0 || sent.amount == 0 || member.last_call > member.without_call_since) {
+    sent = {.amount = 0, .since = now};
+    member.without_call_since = now;
+  }
+  if (member.calls == 0) {
+    const double seconds = absl::ToDoubleSeconds(now - sent.since);
+    sent.Add(static_cast<double>(member.traffic.received - before),
+             static_cast<double>(options_.bytes_per_second) * seconds, now);
+  }
+  const bool lacks_call = sent.amount > static_cast<double>(options_.bytes_without_call) &&
+                          now - member.without_call_since >= options_.time_without_call;
+  if (lacks_call || HasSentTooMuch(member, 0)) ShutOut(member, now);
 }
 
 void Connections::LookForFlood(Connection& connection, absl::Time now) {
@@ -277,25 +313,56 @@ void Connections::CountBytes(Connection& connection, absl::Time now) const {
   const auto received = static_cast<double>(connection.traffic.received - before.received);
   const auto sent = static_cast<double>(connection.traffic.sent - before.sent);
   const double seconds = absl::ToDoubleSeconds(now - connection.bytes_sent.since);
-  connection.bytes_sent.Add(received,
-                            static_cast<double>(options_.bytes_per_second) * seconds +
-                                options_.bytes_for_each_sent * sent,
-                            now);
+  const double refilled = static_cast<double>(options_.bytes_per_second) * seconds +
+                          options_.bytes_for_each_sent * sent;
+  if (connection.who == Who::kMember) {
+    // What was taken came before, or with what came now.
+    const double taken = std::exchange(connection.bytes_taken, 0);
+    connection.bytes_sent.Add(0, 0, now);
+    connection.bytes_sent.amount =
+        std::max(connection.bytes_sent.amount + received - taken - refilled, 0.0);
+    return;
+  }
+  connection.bytes_sent.Add(received, refilled, now);
+}
+
+uint64_t Connections::BytesAtOnce(const Connection& connection) const {
+  switch (connection.who) {
+    case Who::kStranger:
+      return options_.bytes_at_once;
+    case Who::kGuest:
+      return options_.bytes_at_once_of_guest;
+    case Who::kMember:
+      return options_.bytes_at_once_of_member + bytes_expected_;
+  }
+  return 0;
 }
 
 bool Connections::HasSentTooMuch(const Connection& connection, uint64_t grace) const {
-  const uint64_t at_once =
-      connection.who == Who::kGuest ? options_.bytes_at_once_of_guest : options_.bytes_at_once;
-  return connection.bytes_sent.amount > static_cast<double>(at_once + grace);
+  return connection.bytes_sent.amount > static_cast<double>(BytesAtOnce(connection) + grace);
+}
+
+void Connections::ExpectMessages(uint64_t bytes) {
+  MutexLock lock(mutex_);
+  bytes_expected_ = bytes;
+}
+
+void Connections::Take(uint64_t connection, size_t bytes) {
+  MutexLock lock(mutex_);
+  const auto place = connections_.find(connection);
+  if (place == connections_.end() || place->second.who != Who::kMember) return;
+  place->second.bytes_taken += static_cast<double>(bytes) * (1 + options_.bytes_for_each_sent) +
+                               static_cast<double>(options_.bytes_around_message);
 }
 
 void Connections::CountCall(Connection& connection, absl::Time now) {
-  if (connection.who == Who::kMember) return;
   const double seconds = absl::ToDoubleSeconds(now - connection.calls_made.since);
   connection.calls_made.Add(1, options_.calls_per_second * seconds, now);
   const double at_once = connection.who == Who::kStranger ? options_.calls_at_once_of_stranger
                                                           : options_.calls_at_once;
-  if (connection.calls_made.amount > at_once) ShutDown(connection, Reason::kCalls);
+  if (connection.calls_made.amount <= at_once) return;
+  if (connection.who == Who::kMember) return ShutOut(connection, now);
+  ShutDown(connection, Reason::kCalls);
 }
 
 void Connections::EndSilentCalls(absl::Time now) {
@@ -350,13 +417,17 @@ bool Connections::MayCall(uint64_t connection) {
 
 void Connections::Introduce(Caller& caller, Who who, uint64_t member) {
   MutexLock lock(mutex_);
-  if (caller.silent_.has_value()) {
+  const bool was_silent = caller.silent_.has_value();
+  if (was_silent) {
     silent_.erase(*caller.silent_);
     caller.silent_.reset();
   }
   const auto place = connections_.find(caller.connection_);
-  if (place == connections_.end() || place->second.who >= who || !HasPlace(who, member)) return;
+  if (place == connections_.end()) return;
   Connection& connection = place->second;
+  if (was_silent && connection.who == Who::kMember) --connection.calls_made.amount;
+  if (connection.who >= who || !HasPlace(who, member)) return;
+  if (who == Who::kMember && shut_out_.contains(connection.name.first)) return;
   const bool had_place = HasPlaceLocked(options_.now());
   Uncount(caller.connection_, connection);
   newcomers_.erase(caller.connection_);

@@ -36,8 +36,8 @@ class Caller;
 /// run, or a *guest's*, which only reads. Strangers have few places, and further connections wait
 /// to be accepted. A connection whose peer does not say in time who it is, is closed. Guests have
 /// more places, and members their own. A peer that is not a member may send only so many bytes and
-/// make only so many calls, or its connection is closed, too. Caller says how a peer's claims are
-/// checked.
+/// make only so many calls, or its connection is closed, too. A member's is closed if far more came
+/// over it than the messages that were taken from it. Caller says how a peer's claims are checked.
 ///
 /// Connections that came another way, for instance through a local socket, are unknown here and
 /// unbounded.
@@ -109,6 +109,19 @@ class Connections {
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;
 
+    /// The bytes that a member may send at once, as above, and ExpectMessages adds to that. Those
+    /// of messages that were taken do not count, nor their share of `bytes_for_each_sent` and
+    /// `bytes_around_message` for each, which are the headers and what else goes with a call.
+    uint64_t bytes_at_once_of_member = uint64_t{16} << 20;
+    uint64_t bytes_around_message = uint64_t{64} << 10;
+
+    /// The bytes that a member may send while it has no call under way, and for how long more of
+    /// them may come: a busy server sees the call in front of them late. The address of a member
+    /// that exceeds this or the bound above, or makes more calls without a message than others may
+    /// make calls, has no further connections of members for `alarm_time`.
+    uint64_t bytes_without_call = uint64_t{1} << 20;
+    absl::Duration time_without_call = absl::Milliseconds(500);
+
     /// How long, and by how much, a stranger may exceed that: bytes are counted as the kernel takes
     /// them, and an introduction among them is understood only once gRPC has read it.
     absl::Duration bytes_grace_time = absl::Milliseconds(50);
@@ -140,6 +153,10 @@ class Connections {
   absl::Duration Tend();
   int events() const { return events_.get(); }
 
+  /// Lets each member have so many more bytes on their way: an honest one sends a gradient of the
+  /// model, of which gRPC may hold all that was not asked for yet.
+  void ExpectMessages(uint64_t bytes);
+
   /// The log of who was let in over these connections, and who was not.
   AuditLog& audit() { return audit_; }
 
@@ -156,8 +173,8 @@ class Connections {
   enum class Who : uint8_t { kStranger, kGuest, kMember };
 
   /// The reasons why connections are closed.
-  enum class Reason : uint8_t { kSilent, kCalls, kBytes };
-  static constexpr size_t kReasons = 3;
+  enum class Reason : uint8_t { kSilent, kCalls, kBytes, kMember };
+  static constexpr size_t kReasons = 4;
 
   /// The bytes that came and went over a connection, as the kernel counts them.
   struct Traffic {
@@ -183,9 +200,13 @@ class Connections {
     Who who = Who::kStranger;
     uint64_t member = 0;  // The member's number, if it is a member's.
     size_t calls = 0;
-    absl::Time last_call;  // When a call last began or ended.
-    Used calls_made;
-    Used bytes_sent;  // By the peer, as of `traffic`.
+    absl::Time last_call;    // When a call last began or ended.
+    Used calls_made;         // But those of a member that have said who it is.
+    Used bytes_sent;         // By the peer, as of `traffic`.
+    double bytes_taken = 0;  // From a member in messages since then, with what goes beside them.
+    // Of a member without a call: the bytes that it has sent so far, and since when.
+    Used bytes_without_call;
+    absl::Time without_call_since;
     Traffic traffic;
     absl::Time sends_too_much_since = absl::InfiniteFuture();
     bool has_overdone_it = false;
@@ -207,6 +228,7 @@ class Connections {
   void Leave(Caller& caller);
   bool MayCall(uint64_t connection);
   void Introduce(Caller& caller, Who who, uint64_t member);
+  void Take(uint64_t connection, size_t bytes);
 
   bool HasPlace(Who who, uint64_t member) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasPlaceLocked(absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -223,12 +245,16 @@ class Connections {
   void ShutDownStrangers(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDownIdleGuests(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Closes connections that are not members' and have sent too much.
+  /// Closes connections that have sent too much.
   void ShutDownFloods(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookForFlood(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Traffic TrafficOf(const FileDescriptor& connection);
   void CountBytes(Connection& connection, absl::Time now) const;
-  bool HasSentTooMuch(const Connection& connection, uint64_t grace) const;
+  uint64_t BytesAtOnce(const Connection& connection) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasSentTooMuch(const Connection& connection, uint64_t grace) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LookAtMember(Connection& member, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ShutOut(Connection& member, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RaiseAlarm(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CountCall(Connection& connection, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -254,6 +280,10 @@ class Connections {
   // When the places that gone strangers still keep become free.
   std::multiset<absl::Time> places_kept_ ABSL_GUARDED_BY(mutex_);
   absl::Time alarm_ends_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // Until when no further connection from an address is a member's.
+  std::map<std::string, absl::Time> shut_out_ ABSL_GUARDED_BY(mutex_);
+  absl::Time members_looked_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  uint64_t bytes_expected_ ABSL_GUARDED_BY(mutex_) = 0;
   // Callers still unknown, oldest first.
   std::list<Caller*> silent_ ABSL_GUARDED_BY(mutex_);
   std::array<Closed, kReasons> closed_ ABSL_GUARDED_BY(mutex_);

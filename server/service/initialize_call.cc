@@ -32,6 +32,7 @@ void InitializeCall::OnReadDone(bool ok) {
   absl::StatusOr<InitializeChunk> chunk = DecodeInitializeChunk(read_);
   if (!chunk.ok()) return Finish(ToGrpc(chunk.status()));
   if (absl::Status taken = Take(*chunk); !taken.ok()) return Finish(ToGrpc(taken));
+  caller_.Took(read_.Length());
   transfer_.Await(read_.Length());
   if (received_ < header_->count) return StartRead(&read_);
   const absl::Status finished = engine_.FinishInitialize(*header_, std::move(weights_));

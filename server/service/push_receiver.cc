@@ -36,6 +36,7 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   if (chunk->header.has_value()) {
     if (absl::Status may_send = MaySend(*chunk->header); !may_send.ok()) return may_send;
   }
+  if (listeners_.caller != nullptr) listeners_.caller->Took(message.Length());
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
   engine_.CountPushed(chunk->values.count(), chunk->values.message_bytes());

@@ -1,6 +1,6 @@
-"""Floods of useless connections beside workers that train: nobody loses a lease, a worker that
-joins is admitted, and the server gives back the memory that the flood took.
-tests/security/gauntlet.py measures rates."""
+"""Floods of useless connections beside workers that train, of strangers and of one who has
+registered: nobody else loses a lease, a worker that joins is admitted, and the server gives back
+the memory that the flood took. tests/security/gauntlet.py measures rates."""
 import pathlib
 import unittest
 
@@ -57,6 +57,24 @@ class StrangersTest(unittest.TestCase):
 
     def test_calls_that_are_reset_at_once_cost_members_nothing(self):
         self.beside(lambda address: floods.resetting(address, "/slipstream.v1.Shard/Exchange"))
+
+    def test_who_registers_and_floods_is_shut_out_and_costs_others_nothing(self):
+        for name, flood_of in floods.member_kinds(7).items():
+            with self.subTest(name), cluster.scratch() as directory, \
+                    cluster.Cluster(CONFIG, SETTINGS, directory, workers=2) as live:
+                self.flood_as_member(live, flood_of)
+
+    def flood_as_member(self, live, flood_of):
+        live.wait_for(lambda status: int(status["pushes"]) > 100, "training to begin")
+        memory = peak_mib(live.servers[0])
+        with flood_of(live.coordinator):
+            cluster.wait_until(lambda: "a member sends more than messages"
+                               in live.log_text("server-0"), "the server to shut it out")
+        pushes = int(live.wait_for(lambda _: True, "the status")["pushes"])
+        status = live.wait_for(lambda now: int(now["pushes"]) > pushes + 100, "more pushes")
+        self.assertEqual([worker["state"] for worker in status["workers"][:2]], ["live"] * 2,
+                         live.log_texts())
+        self.assertLess(peak_mib(live.servers[0]) - memory, GROWTH_MIB_MAX)
 
 
 if __name__ == "__main__":

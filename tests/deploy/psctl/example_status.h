@@ -39,7 +39,7 @@ inline v1::RunStatus ExampleStatus() {
     v1::ShardStatus& added = *status.add_shards();
     added.set_shard(shard);
     added.set_address("127.0.0.1:7070");
-    added.set_begin(shard * 30000);
+    added.set_begin(uint64_t{shard} * 30000);
     added.set_end(shard == 0 ? 30000 : 61706);
     added.set_version(100 - shard);
     added.set_round_size(1);

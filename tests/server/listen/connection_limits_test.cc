@@ -158,5 +158,42 @@ TEST_F(ConnectionLimitsTest, AGuestThatCallsTooOftenKeepsItsPlace) {
   EXPECT_TRUE(connections_->HasPlace());
 }
 
+TEST_F(ConnectionLimitsTest, AMemberThatSendsMoreThanItsMessagesIsShutOutForAWhile) {
+  Start({.bytes_per_second = 0,
+         .bytes_for_each_sent = 0,
+         .bytes_at_once_of_member = 4'000,
+         .bytes_around_message = 1'000});
+  const auto client = NewClient();
+  ComeAsMember(*client, 3);
+  AwaitCounts(0, 0, 1);
+  grpc::ClientContext context;
+  SetDeadline(context);
+  context.AddMetadata("long", std::string(6'000, 'x'));
+  v1::RunStatus reply;
+  (void)client->GetStatus(&context, {}, &reply);  // The answer may still arrive.
+  milliseconds_ += 50;
+  AwaitCounts(0, 0, 0);
+  log_.WaitFor("a member sends more than messages");
+
+  ComeAsMember(*NewClient(), 4);
+  EXPECT_EQ(connections_->counts().of_members, 0u) << "from the same address";
+  milliseconds_ += 60'000;
+  const auto later = NewClient();
+  ComeAsMember(*later, 4);
+  AwaitCounts(0, 0, 1);
+}
+
+TEST_F(ConnectionLimitsTest, AMemberMaySendAsManyMessagesAsItLikes) {
+  Start({.bytes_at_once_of_member = 4'000, .bytes_around_message = 1'000});
+  const auto client = NewClient();
+  for (int i = 0; i < 200; ++i) {
+    ComeAsMember(*client, 3);
+    milliseconds_ += 50;
+  }
+
+  EXPECT_EQ(connections_->counts().of_members, 1u);
+  EXPECT_EQ(log_.Count("closed connections"), 0);
+}
+
 }  // namespace
 }  // namespace slipstream
