@@ -8,8 +8,7 @@ namespace slipstream {
 
 AggregatorService::AggregatorService(const Options& options, std::unique_ptr<Uplinks> uplinks,
                                      std::string local_socket, Connections* connections)
-    : connections_(connections),
-      aggregator_(options, std::move(uplinks)),
+    : aggregator_(options, std::move(uplinks)),
       exchanges_({.cluster = options.run.cluster,
                   .chunk_bytes = options.run.wire.chunk_bytes,
                   .local_socket = std::move(local_socket),
@@ -18,7 +17,7 @@ AggregatorService::AggregatorService(const Options& options, std::unique_ptr<Upl
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* AggregatorService::Pull(
     grpc::CallbackServerContext* context, const grpc::ByteBuffer* request) {
-  return new PullCall(aggregator_, connections_, exchanges_.transfers(), context->c_call(),
+  return new PullCall(aggregator_, exchanges_.Guards(), context->c_call(),
                       exchanges_.default_chunk_bytes(), *request);
 }
 

@@ -54,7 +54,6 @@ class AggregatorService final
   void Describe(v1::SyncServerRequest& request) override;
 
  private:
-  Connections* const connections_;  // May be null.
   Aggregator aggregator_;
   ExchangeHandlers exchanges_;  // Asks the aggregator. No call is left when it is destroyed.
 };

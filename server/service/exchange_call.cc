@@ -20,7 +20,7 @@ absl::Duration TimeToCopy(size_t bytes) {
 
 ExchangeCall* ExchangeCall::Start(const Place& place, grpc_call* call, bool is_local) {
   auto started = std::make_shared<ExchangeCall>(place, call, is_local);
-  const absl::Status admitted = started->caller_.Admit();
+  const absl::Status admitted = started->guard_.caller().Admit();
   started->Begin(ToGrpc(admitted));
   return started.get();
 }
@@ -29,11 +29,9 @@ ExchangeCall::ExchangeCall(const Place& place, grpc_call* call, bool is_local)
     : ExchangePipe(place.memory_use, place.sockets),
       place_(place),
       is_local_(is_local),
-      caller_(place.connections, call),
-      latest_(place.exchanges, call),
-      receiver_(place.engine, {.call = &latest_, .caller = &caller_}, &shared()),
-      chunk_bytes_(place.default_chunk_bytes),
-      transfer_(place.transfers, call, "exchange") {}
+      guard_(place.guards, call, "exchange"),
+      receiver_(place.engine, &guard_, &shared()),
+      chunk_bytes_(place.default_chunk_bytes) {}
 
 void ExchangeCall::OnMessage(const grpc::ByteBuffer& message) {
   absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(message);
@@ -45,7 +43,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
   if (auto* beside = std::get_if<PushReceiver::Beside>(&outcome)) return OnRequest(beside->request);
   wait_->End();
   if (auto* complete = std::get_if<PushReceiver::Complete>(&outcome)) {
-    transfer_.Rest();
+    guard_.transfer().Rest();
     const uint32_t asked = complete->push.header().chunk_bytes;
     chunk_bytes_ = asked > 0 ? asked : place_.default_chunk_bytes;
     encoding_ = complete->push.header().weights_encoding;
@@ -54,7 +52,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     return Wait();
   }
   if (auto* refused = std::get_if<PushReceiver::Refused>(&outcome)) {
-    transfer_.Rest();
+    guard_.transfer().Rest();
     ends_after_answer_ = refused->ends_stream;
     std::optional<Answer> answer = place_.engine.Refuse(std::move(refused->reply), this);
     if (answer.has_value()) return OnAnswer(*std::move(answer));
@@ -62,9 +60,9 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
   }
   const auto& needed = std::get<PushReceiver::NeedMore>(outcome);
   if (needed.awaits_seal) {
-    transfer_.Rest();
+    guard_.transfer().Rest();
   } else {
-    transfer_.Await(needed.taken_bytes);
+    guard_.transfer().Await(needed.taken_bytes);
   }
   ReadNext(chunk_wait_);
 }
@@ -115,7 +113,7 @@ void ExchangeCall::OnAnswer(Answer answer) {
 }
 
 void ExchangeCall::OnWritten(size_t bytes) {
-  transfer_.Await(bytes);
+  guard_.transfer().Await(bytes);
   std::optional<grpc::ByteBuffer> next;
   if (answer_.has_value()) next = answer_->Next();
   if (next.has_value()) {
@@ -124,7 +122,7 @@ void ExchangeCall::OnWritten(size_t bytes) {
     if (!has_values) answer_.reset();  // `next` is all of it. Do not keep its version.
     return Write(*std::move(next), options, has_values);
   }
-  transfer_.Rest();
+  guard_.transfer().Rest();
   answer_.reset();
   if (ends_after_answer_) {
     return End({grpc::StatusCode::INVALID_ARGUMENT, "the stream of chunks was broken"});
@@ -139,7 +137,7 @@ void ExchangeCall::ReadNext(AwakeWait& wait) {
 }
 
 void ExchangeCall::OnGone() {
-  transfer_.Rest();
+  guard_.transfer().Rest();
   place_.memory_use.Release(this);
   place_.engine.OnCallGone(this);
 }

@@ -11,14 +11,12 @@
 #include "common/local/socket_watch.h"
 #include "common/rpc/awake_wait.h"
 #include "common/rpc/status_conversion.h"
-#include "server/listen/caller.h"
+#include "server/service/call_guard.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/exchange_pipe.h"
-#include "server/service/latest_calls.h"
 #include "server/service/push_engine.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shared_memory_use.h"
-#include "server/service/transfer_watch.h"
 
 namespace slipstream {
 
@@ -30,9 +28,7 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
   /// The objects that all calls of a service share. They must outlive the calls.
   struct Place {
     PushEngine& engine;
-    Connections* connections;  // May be null.
-    TransferWatch& transfers;
-    LatestCalls& exchanges;
+    CallGuard::Guards guards;
     SharedMemoryUse& memory_use;
     SocketWatch& sockets;
 
@@ -74,17 +70,15 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
   const Place place_;
   const bool is_local_;
 
-  Caller caller_;
-  LatestCalls::Entry latest_;
+  CallGuard guard_;  // Its transfer rests between two pushes.
   PushReceiver receiver_;
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
   bool ends_after_answer_ = false;
   std::optional<ChunkedAnswer> answer_;
-  AwakeWait push_wait_;               // From an answer to the next push.
-  AwakeWait chunk_wait_;              // From one chunk of a push to the next.
-  AwakeWait* wait_ = &push_wait_;     // The current one of the two.
-  TransferWatch::Transfer transfer_;  // Rests between two pushes.
+  AwakeWait push_wait_;            // From an answer to the next push.
+  AwakeWait chunk_wait_;           // From one chunk of a push to the next.
+  AwakeWait* wait_ = &push_wait_;  // The current one of the two.
 };
 
 }  // namespace slipstream

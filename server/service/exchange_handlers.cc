@@ -73,9 +73,7 @@ grpc::ServerUnaryReactor* ExchangeHandlers::GetTransports(grpc::CallbackServerCo
 grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ExchangeHandlers::Exchange(
     grpc::CallbackServerContext* context) {
   const ExchangeCall::Place place = {.engine = engine_,
-                                     .connections = options_.connections,
-                                     .transfers = watch_,
-                                     .exchanges = exchanges_,
+                                     .guards = Guards(&exchanges_),
                                      .memory_use = memory_use_,
                                      .sockets = sockets_,
                                      .default_chunk_bytes = chunk_bytes_,

@@ -15,6 +15,7 @@
 #include "common/run/run_spec.h"
 #include "proto/shard.pb.h"
 #include "server/listen/caller.h"
+#include "server/service/call_guard.h"
 #include "server/service/latest_calls.h"
 #include "server/service/push_engine.h"
 #include "server/service/shared_memory_use.h"
@@ -60,7 +61,10 @@ class ExchangeHandlers {
   /// The chunk size of weights if their reader leaves the choice to the server.
   size_t default_chunk_bytes() const { return chunk_bytes_; }
 
-  TransferWatch& transfers() { return watch_; }
+  /// What guards other calls of the same service. `latest` is for their kind, as CallGuard has it.
+  CallGuard::Guards Guards(LatestCalls* latest = nullptr) {
+    return {.connections = options_.connections, .transfers = watch_, .latest = latest};
+  }
 
  private:
   /// Notes which member the connection is for: a worker, the server of a shard, or an aggregator.

@@ -10,18 +10,14 @@
 
 namespace slipstream {
 
-InitializeCall::InitializeCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
-                               LatestCalls& calls, grpc_call* call, grpc::ByteBuffer* response)
-    : engine_(engine),
-      response_(response),
-      caller_(connections, call),
-      latest_(calls, call),
-      transfer_(watch, call, "initialization") {
-  if (const absl::Status admitted = caller_.Admit(); !admitted.ok()) {
+InitializeCall::InitializeCall(ShardEngine& engine, const CallGuard::Guards& guards,
+                               grpc_call* call, grpc::ByteBuffer* response)
+    : engine_(engine), response_(response), guard_(guards, call, "initialization") {
+  if (const absl::Status admitted = guard_.caller().Admit(); !admitted.ok()) {
     Finish(ToGrpc(admitted));
     return;
   }
-  transfer_.Await(0);
+  guard_.transfer().Await(0);
   StartRead(&read_);
 }
 
@@ -32,8 +28,8 @@ void InitializeCall::OnReadDone(bool ok) {
   absl::StatusOr<InitializeChunk> chunk = DecodeInitializeChunk(read_);
   if (!chunk.ok()) return Finish(ToGrpc(chunk.status()));
   if (absl::Status taken = Take(*chunk); !taken.ok()) return Finish(ToGrpc(taken));
-  caller_.Took(read_.Length());
-  transfer_.Await(read_.Length());
+  guard_.caller().Took(read_.Length());
+  guard_.transfer().Await(read_.Length());
   if (received_ < header_->count) return StartRead(&read_);
   const absl::Status finished = engine_.FinishInitialize(*header_, std::move(weights_));
   if (!finished.ok()) return Finish(ToGrpc(finished));
@@ -44,15 +40,14 @@ void InitializeCall::OnReadDone(bool ok) {
 absl::Status InitializeCall::Take(const InitializeChunk& chunk) {
   if (chunk.header.has_value()) {
     if (header_.has_value()) return absl::InvalidArgumentError("a second header");
-    if (absl::Status may_be = caller_.MayBe(chunk.header->identity.worker); !may_be.ok()) {
+    if (absl::Status may_be = guard_.caller().MayBe(chunk.header->identity.worker); !may_be.ok()) {
       return may_be;
     }
     absl::StatusOr<std::shared_ptr<FloatBuffer>> begun = engine_.BeginInitialize(*chunk.header);
     if (!begun.ok()) return begun.status();
     header_ = chunk.header;
     weights_ = *std::move(begun);
-    caller_.IsMember(header_->identity.worker);
-    latest_.Claim({.worker = header_->identity.worker});
+    guard_.IsOf({.worker = header_->identity.worker});
   }
   if (!header_.has_value()) return absl::InvalidArgumentError("values came without a header");
   const uint64_t count = chunk.values.count();

@@ -36,13 +36,10 @@ VersionChanges::Parts ChangesFor(Answer& answer) {
 
 }  // namespace
 
-PullCall::PullCall(PullEngine& engine, Connections* connections, TransferWatch& watch,
-                   grpc_call* call, size_t default_chunk_bytes, const grpc::ByteBuffer& request)
-    : engine_(engine),
-      chunk_bytes_(default_chunk_bytes),
-      caller_(connections, call),
-      transfer_(watch, call, "pull") {
-  if (const absl::Status admitted = caller_.Admit(); !admitted.ok()) {
+PullCall::PullCall(PullEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
+                   size_t default_chunk_bytes, const grpc::ByteBuffer& request)
+    : engine_(engine), chunk_bytes_(default_chunk_bytes), guard_(guards, call, "pull") {
+  if (const absl::Status admitted = guard_.caller().Admit(); !admitted.ok()) {
     Finish(ToGrpc(admitted));
     return;
   }
@@ -52,8 +49,8 @@ PullCall::PullCall(PullEngine& engine, Connections* connections, TransferWatch& 
 absl::Status PullCall::MayPull(const PullRequest& request) {
   if (!request.identity.has_value()) return absl::OkStatus();
   const WorkerId worker = request.identity->worker;
-  if (request.trains) return caller_.MayBe(worker);
-  return caller_.MayBeEither(worker, engine_.AggregatorOf(worker));
+  if (request.trains) return guard_.caller().MayBe(worker);
+  return guard_.caller().MayBeEither(worker, engine_.AggregatorOf(worker));
 }
 
 void PullCall::Ask(const grpc::ByteBuffer& message) {
@@ -68,9 +65,9 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
   if (!answer.ok()) return Finish(ToGrpc(answer.status()));
   if (request->identity.has_value()) {
-    caller_.IsMember(request->identity->worker);
+    guard_.caller().IsMember(request->identity->worker);
   } else {
-    caller_.IsGuest();
+    guard_.caller().IsGuest();
   }
   if (answer->has_value()) return OnAnswer(**std::move(answer));
   // OnCancel may have come before the call was parked, and found nothing to cancel.
@@ -80,7 +77,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
 void PullCall::OnAnswer(Answer answer) {
   // Readers who are not members share a few places, so their time is bounded.
   if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
-    transfer_.EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
+    guard_.transfer().EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
   }
   const bool may_be_changes = answer.weights.has_value() && answer.weights->base != nullptr;
   if (!may_be_changes) return Send(std::move(answer));
@@ -110,7 +107,7 @@ void PullCall::Send(Answer answer) {
 void PullCall::OnRefused(const absl::Status& status) { Finish(ToGrpc(status)); }
 
 void PullCall::WriteNext() {
-  transfer_.Await(message_.Length());
+  guard_.transfer().Await(message_.Length());
   std::optional<grpc::ByteBuffer> next = answer_->Next();
   if (!next.has_value()) return Finish(grpc::Status::OK);
   message_.Swap(&*next);

@@ -12,25 +12,23 @@
 #include "common/base/encoding.h"
 #include "common/protocol/shard_messages.h"
 #include "server/core/shard_state.h"
-#include "server/listen/caller.h"
+#include "server/service/call_guard.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/pull_engine.h"
-#include "server/service/transfer_watch.h"
 #include "server/service/waiting_call.h"
 
 namespace slipstream {
 
 /// Serves one Pull call: waits for its version, then writes the weights chunk by chunk. Deletes
-/// itself when gRPC is done with it. All arguments but `call` must outlive it; `connections` may be
-/// null.
+/// itself when gRPC is done with it.
 class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PullCall(PullEngine& engine, Connections* connections, TransferWatch& watch, grpc_call* call,
+  PullCall(PullEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
            size_t default_chunk_bytes, const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
   void OnRefused(const absl::Status& status) override;
-  void OnLagged(const absl::Status& status) override { transfer_.End(status); }
+  void OnLagged(const absl::Status& status) override { guard_.transfer().End(status); }
   void OnSendInitialMetadataDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override;
@@ -50,14 +48,13 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   Encoding encoding_ = Encoding::kFp32;
   bool wants_seal_ = false;
   std::atomic<bool> is_cancelled_ = false;
-  Caller caller_;
+  CallGuard guard_;
   Reader reader_;  // Set before the engine is asked.
 
   // Written by the thread that gives the answer, then by OnWriteDone: one after another.
   std::optional<Answer> waiting_;  // For a thread that may take its time.
   std::optional<ChunkedAnswer> answer_;
   grpc::ByteBuffer message_;
-  TransferWatch::Transfer transfer_;
 };
 
 }  // namespace slipstream

@@ -8,19 +8,17 @@
 
 namespace slipstream {
 
-PushCall::PushCall(ShardEngine& engine, Connections* connections, TransferWatch& watch,
-                   LatestCalls& calls, grpc_call* call, grpc::ByteBuffer* response)
+PushCall::PushCall(ShardEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
+                   grpc::ByteBuffer* response)
     : engine_(engine),
       response_(response),
-      caller_(connections, call),
-      latest_(calls, call),
-      receiver_(engine, {.call = &latest_, .caller = &caller_}, /*shared=*/nullptr),
-      transfer_(watch, call, "push") {
-  if (const absl::Status admitted = caller_.Admit(); !admitted.ok()) {
+      guard_(guards, call, "push"),
+      receiver_(engine, &guard_) {
+  if (const absl::Status admitted = guard_.caller().Admit(); !admitted.ok()) {
     Finish(ToGrpc(admitted));
     return;
   }
-  transfer_.Await(0);
+  guard_.transfer().Await(0);
   StartRead(&read_);
 }
 
@@ -32,10 +30,10 @@ void PushCall::OnReadDone(bool ok) {
   absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
   if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));
   if (const auto* needed = std::get_if<PushReceiver::NeedMore>(&*outcome)) {
-    transfer_.Await(needed->taken_bytes);
+    guard_.transfer().Await(needed->taken_bytes);
     return StartRead(&read_);
   }
-  transfer_.Rest();
+  guard_.transfer().Rest();
   std::optional<Answer> answer;
   if (auto* refused = std::get_if<PushReceiver::Refused>(&*outcome)) {
     answer = engine_.Refuse(std::move(refused->reply), this);

@@ -6,21 +6,18 @@
 
 #include <atomic>
 
-#include "server/listen/caller.h"
-#include "server/service/latest_calls.h"
+#include "server/service/call_guard.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
-#include "server/service/transfer_watch.h"
 
 namespace slipstream {
 
 /// Serves one Push call: reads one push and answers with its outcome. Deletes itself when gRPC is
-/// done with it. All arguments but `call` must outlive it; `connections` may be null. `response`
-/// belongs to gRPC, and is valid until gRPC is done.
+/// done with it. `response` belongs to gRPC, and is valid until gRPC is done.
 class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PushCall(ShardEngine& engine, Connections* connections, TransferWatch& watch, LatestCalls& calls,
-           grpc_call* call, grpc::ByteBuffer* response);
+  PushCall(ShardEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
+           grpc::ByteBuffer* response);
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
@@ -33,11 +30,9 @@ class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public 
   ShardEngine& engine_;
   grpc::ByteBuffer* const response_;
   std::atomic<bool> is_cancelled_ = false;
-  Caller caller_;
-  LatestCalls::Entry latest_;
+  CallGuard guard_;
   PushReceiver receiver_;
   grpc::ByteBuffer read_;
-  TransferWatch::Transfer transfer_;
 };
 
 }  // namespace slipstream

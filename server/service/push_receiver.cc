@@ -36,7 +36,7 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
   if (chunk->header.has_value()) {
     if (absl::Status may_send = MaySend(*chunk->header); !may_send.ok()) return may_send;
   }
-  if (listeners_.caller != nullptr) listeners_.caller->Took(message.Length());
+  if (guard_ != nullptr) guard_->caller().Took(message.Length());
   if (chunk->request.has_value()) return OnRequest(*chunk->request);
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
   engine_.CountPushed(chunk->values.count(), chunk->values.message_bytes());
@@ -44,10 +44,10 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
 }
 
 absl::Status PushReceiver::MaySend(const PushHeader& header) {
-  if (listeners_.caller == nullptr) return absl::OkStatus();
-  if (!IsComposite(header)) return listeners_.caller->MayBe(header.identity.worker);
+  if (guard_ == nullptr) return absl::OkStatus();
+  if (!IsComposite(header)) return guard_->caller().MayBe(header.identity.worker);
   for (const PushPart& part : header.parts) {
-    absl::Status may_be = listeners_.caller->MayBe(engine_.AggregatorOf(part.worker));
+    absl::Status may_be = guard_->caller().MayBe(engine_.AggregatorOf(part.worker));
     if (!may_be.ok()) return may_be;
   }
   return absl::OkStatus();
@@ -87,16 +87,11 @@ PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk,
 
 BegunPush PushReceiver::Begin(const PushHeader& header) {
   BegunPush begun = engine_.BeginPush(header);
-  if (!begun.is_of_member) return begun;
+  if (!begun.is_of_member || guard_ == nullptr) return begun;
   if (IsComposite(header)) {
-    const ShardId aggregator = engine_.AggregatorOf(header.parts.front().worker);
-    if (listeners_.caller != nullptr) listeners_.caller->IsMember(aggregator);
-    return begun;
-  }
-  const WorkerId worker = header.identity.worker;
-  if (listeners_.caller != nullptr) listeners_.caller->IsMember(worker);
-  if (listeners_.call != nullptr) {
-    listeners_.call->Claim({.worker = worker, .slot = header.slot});
+    guard_->caller().IsMember(engine_.AggregatorOf(header.parts.front().worker));
+  } else {
+    guard_->IsOf({.worker = header.identity.worker, .slot = header.slot});
   }
   return begun;
 }

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "common/wire/chunk_wire.h"
 #include "server/listen/caller.h"
-#include "server/service/latest_calls.h"
+#include "server/service/call_guard.h"
 #include "server/service/push_engine.h"
 #include "server/service/push_framing.h"
 #include "server/service/shared_memory_channel.h"
@@ -24,16 +24,11 @@ namespace slipstream {
 /// Not thread-safe: one owner, the call that reads the stream.
 class PushReceiver {
  public:
-  /// The objects that are told whose pushes come. Either may be null.
-  struct Listeners {
-    LatestCalls::Entry* call = nullptr;
-    Caller* caller = nullptr;
-  };
-
-  /// `shared`: where values may be instead of in messages; may be null.
-  explicit PushReceiver(PushEngine& engine) : PushReceiver(engine, {}, nullptr) {}
-  PushReceiver(PushEngine& engine, const Listeners& listeners, SharedMemoryChannel* shared)
-      : engine_(engine), listeners_(listeners), shared_(shared) {}
+  /// `guard` is told whose pushes come, and `shared` is where values may be instead of in messages.
+  /// Either may be null.
+  explicit PushReceiver(PushEngine& engine, CallGuard* guard = nullptr,
+                        SharedMemoryChannel* shared = nullptr)
+      : engine_(engine), guard_(guard), shared_(shared) {}
 
   ~PushReceiver() { Abandon(); }
   PushReceiver(const PushReceiver&) = delete;
@@ -69,7 +64,7 @@ class PushReceiver {
   Outcome BrokenFraming(std::string message);
 
   PushEngine& engine_;
-  const Listeners listeners_;
+  CallGuard* const guard_;
   SharedMemoryChannel* const shared_;
   PushFraming framing_;
 };

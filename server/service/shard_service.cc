@@ -18,8 +18,7 @@ constexpr absl::Duration kReportWait = absl::Seconds(1);
 
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
                            std::string local_socket, Connections* connections)
-    : connections_(connections),
-      engine_(options, std::move(push_log)),
+    : engine_(options, std::move(push_log)),
       exchanges_({.cluster = options.run.cluster,
                   .chunk_bytes = options.run.wire.chunk_bytes,
                   .local_socket = std::move(local_socket),
@@ -29,20 +28,19 @@ ShardService::ShardService(const Options& options, std::optional<PushLog> push_l
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
-  return new InitializeCall(engine_, connections_, exchanges_.transfers(), initializations_,
-                            context->c_call(), response);
+  return new InitializeCall(engine_, exchanges_.Guards(&initializations_), context->c_call(),
+                            response);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext* context,
                                                                const grpc::ByteBuffer* request) {
-  return new PullCall(engine_, connections_, exchanges_.transfers(), context->c_call(),
+  return new PullCall(engine_, exchanges_.Guards(), context->c_call(),
                       exchanges_.default_chunk_bytes(), *request);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext* context,
                                                               grpc::ByteBuffer* response) {
-  return new PushCall(engine_, connections_, exchanges_.transfers(), pushes_, context->c_call(),
-                      response);
+  return new PushCall(engine_, exchanges_.Guards(&pushes_), context->c_call(), response);
 }
 
 void ShardService::Describe(v1::SyncServerRequest& request) {

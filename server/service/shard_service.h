@@ -88,9 +88,6 @@ class ShardService final
   /// Makes unsynced_, if there is one, the report that may be told, if the log has it in time.
   void AwaitReport(absl::Duration time);
 
-  // Constant after construction.
-  Connections* const connections_;
-
   // Owned by the thread that describes the shard: the newest report that may be told, and one that
   // is not on the disk yet.
   v1::SyncServerRequest synced_;
