@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -214,10 +213,10 @@ std::string ThreadFailureText() {
 }
 
 void EndForLackOfMemory() noexcept {
-  std::fputs(
-      "error: out of memory: the system refuses more (ulimit -v, or the memory of the "
-      "machine, the container or the unit); psctl validate tells what a server needs\n",
-      stderr);
+  static constexpr std::string_view kText =
+      "error: out of memory: the system refuses more (ulimit -v, or the memory of the machine, the "
+      "container or the unit); psctl validate tells what a server needs\n";
+  (void)!write(STDERR_FILENO, kText.data(), kText.size());  // stdio's lock may be taken.
   std::_Exit(static_cast<int>(ExitCode::kTemporary));
 }
 

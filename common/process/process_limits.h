@@ -53,7 +53,8 @@ absl::Status CheckThreadRoom(uint64_t needed, const ThreadRoom& room = ReadThrea
 std::string ThreadFailureText();
 
 /// Ends the program with a line and kTemporary, as the system has no more memory for it. A server
-/// also has the allocator call this: an exception would leave a call of gRPC's half done.
+/// has the allocator call this (also where nullptr could be dealt with): an exception would leave a
+/// call of gRPC's half done.
 [[noreturn]] void EndForLackOfMemory() noexcept;
 
 }  // namespace slipstream

@@ -231,12 +231,12 @@ class Coordinator {
   /// Carries out what depends on time alone: leases and timeouts end.
   void Tick(absl::Time now);
 
-  /// Notes that time has passed, before an event between two ticks. The time since the last call
-  /// counts against nobody, and leases and timeouts are extended by it, if that was more than half
-  /// a lease ago, as this process was stopped and could not hear the others; or while no answers go
-  /// out, which the others wait for.
+  /// Notes that time has passed, before an event between two ticks. A gap of more than half a lease
+  /// counts against nobody, as this process was stopped: leases and timeouts are extended by it. So
+  /// does all time with `held`, while a failed write holds back the answers that others wait for.
   void Observe(absl::Time now);
   void HoldAnswers(bool held) { answers_are_held_ = held; }
+  bool AwaitsServers() const { return servers_.AnyUnheard() && !IsOver(); }  // Once restored.
 
   /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `stage` is the
   /// stage that the worker is in, and `newest_unit` the newest unit that it knows of; a newer one

@@ -67,8 +67,8 @@ class Caller {
   /// Notes that the caller may be served although it is not a member.
   void IsGuest();
 
-  /// Notes that a message of so many bytes was taken, and that of a member: what else comes over
-  /// its connection has a bound. IsMember does so too, for a small message.
+  /// Notes that a message of so many bytes was taken. That counts on a member's connection, where
+  /// all other bytes have a bound. IsMember does so too, for a small message.
   void Took(size_t bytes);
 
  private:

@@ -29,7 +29,7 @@ constexpr uint64_t kWake = 0;  // No connection has this number.
 
 constexpr absl::Duration kTellInterval = absl::Seconds(10);
 
-// How often members are looked at, who have a call more to lose than time.
+// How often members' connections are looked at: less often than others', as a member may send more.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(50);
 
 constexpr size_t kDiscarded = size_t{1} << 20;  // Bytes at once; TCP needs no room for them.
@@ -266,17 +266,19 @@ void Connections::LookAtMember(Connection& member, absl::Time now) {
   const uint64_t before = member.traffic.received;
   CountBytes(member, now);
   Used& sent = member.bytes_without_call;
-  if (member.calls > 0 || sent.amount == 0 || member.last_call > member.without_call_since) {
+  // The bytes of a call that has ended since the last look are not without a call.
+  if (member.calls > 0 || member.last_call >= member.looked_at) {
     sent = {.amount = 0, .since = now};
-    member.without_call_since = now;
-  }
-  if (member.calls == 0) {
+  } else {
     const double seconds = absl::ToDoubleSeconds(now - sent.since);
     sent.Add(static_cast<double>(member.traffic.received - before),
              static_cast<double>(options_.bytes_per_second) * seconds, now);
   }
-  const bool lacks_call = sent.amount > static_cast<double>(options_.bytes_without_call) &&
-                          now - member.without_call_since >= options_.time_without_call;
+  member.looked_at = now;
+  const uint64_t bound = std::min(options_.bytes_without_call + member.messages_bytes / 4,
+                                  options_.bytes_without_call_max);
+  if (sent.amount <= static_cast<double>(bound)) member.within_bound = now;
+  const bool lacks_call = now - member.within_bound >= options_.time_without_call;
   if (lacks_call || HasSentTooMuch(member, 0)) ShutOut(member, now);
 }
 
@@ -351,6 +353,7 @@ void Connections::Take(uint64_t connection, size_t bytes) {
   MutexLock lock(mutex_);
   const auto place = connections_.find(connection);
   if (place == connections_.end() || place->second.who != Who::kMember) return;
+  place->second.messages_bytes += bytes;
   place->second.bytes_taken += static_cast<double>(bytes) * (1 + options_.bytes_for_each_sent) +
                                static_cast<double>(options_.bytes_around_message);
 }

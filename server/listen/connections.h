@@ -115,11 +115,14 @@ class Connections {
     uint64_t bytes_at_once_of_member = uint64_t{16} << 20;
     uint64_t bytes_around_message = uint64_t{64} << 10;
 
-    /// The bytes that a member may send while it has no call under way, and for how long more of
-    /// them may come: a busy server sees the call in front of them late. The address of a member
-    /// that exceeds this or the bound above, or makes more calls without a message than others may
-    /// make calls, has no further connections of members for `alarm_time`.
+    /// The bytes that a member may send while it has no call under way: so many, and a quarter of
+    /// those of the messages taken before, up to the second number, as there may be bytes of a call
+    /// that the server has ended, and gRPC lets more of them come the more there were before. And
+    /// for how long more may come: a busy server sees the call in front of them late. The address
+    /// of a member that exceeds this or the bound above, or makes more calls without a message than
+    /// others may make calls, has no further connections of members for `alarm_time`.
     uint64_t bytes_without_call = uint64_t{1} << 20;
+    uint64_t bytes_without_call_max = uint64_t{8} << 20;
     absl::Duration time_without_call = absl::Milliseconds(500);
 
     /// How long, and by how much, a stranger may exceed that: bytes are counted as the kernel takes
@@ -153,8 +156,8 @@ class Connections {
   absl::Duration Tend();
   int events() const { return events_.get(); }
 
-  /// Lets each member have so many more bytes on their way: an honest one sends a gradient of the
-  /// model, of which gRPC may hold all that was not asked for yet.
+  /// Lets each member have so many more bytes on their way: an honest one sends gradients, of which
+  /// gRPC may hold all that was not asked for yet.
   void ExpectMessages(uint64_t bytes);
 
   /// The log of who was let in over these connections, and who was not.
@@ -204,9 +207,11 @@ class Connections {
     Used calls_made;         // But those of a member that have said who it is.
     Used bytes_sent;         // By the peer, as of `traffic`.
     double bytes_taken = 0;  // From a member in messages since then, with what goes beside them.
+    uint64_t messages_bytes = 0;
     // Of a member without a call: the bytes that it has sent so far, and since when.
     Used bytes_without_call;
-    absl::Time without_call_since;
+    absl::Time within_bound;  // When these were last no more than it may send so.
+    absl::Time looked_at;
     Traffic traffic;
     absl::Time sends_too_much_since = absl::InfiniteFuture();
     bool has_overdone_it = false;

@@ -64,8 +64,9 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
   const absl::Status settings = CheckSettings(*request);
   const bool is_aggregator = request->has_aggregator();
   const auto event = [this, &settings, is_aggregator, request](
-                         absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                         absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (settings.ok()) {
+      caller.Took(request->ByteSizeLong());
       return is_aggregator ? TakeAggregatorReport(*request, now) : TakeServerReport(*request, now);
     }
     if (is_aggregator) {
@@ -88,7 +89,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
       reply->set_run(orders.run);
       reply->set_phase(ToWire(orders.phase));
     }
-    reply->set_awaits_servers(coordinator_.servers().AnyUnheard());
+    reply->set_awaits_servers(coordinator_.AwaitsServers());
     if (is_aggregator) reply->set_upstream(coordinator_.UpstreamOf(shard));
     return absl::OkStatus();
   };
@@ -150,8 +151,9 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
     read = named.status();
     if (named.ok()) layout = *std::move(named);
   }
-  const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!read.ok()) return read;
+    caller.Took(request->ByteSizeLong());
     absl::Status prepared =
         coordinator_.OnPrepareModel(worker, layout, DataOf(*request), now).status();
     const Saving saving = SavingOf(*request);

@@ -204,7 +204,7 @@ void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond
     const ServerOrders& orders = coordinator_->orders();
     if (orders.number == seen && !is_last) return std::nullopt;
     v1::SyncServerReply reply = ToWire(orders);
-    reply.set_awaits_servers(coordinator_->servers().AnyUnheard());
+    reply.set_awaits_servers(coordinator_->AwaitsServers());
     return reply.SerializeAsString();
   };
   ServeOrPark(recorded, request.wait_ms(), question, respond);

@@ -195,5 +195,28 @@ TEST_F(ConnectionLimitsTest, AMemberMaySendAsManyMessagesAsItLikes) {
   EXPECT_EQ(log_.Count("closed connections"), 0);
 }
 
+TEST_F(ConnectionLimitsTest, TheBytesOfACallThatHasEndedDoNotCountAgainstAMember) {
+  Start({.bytes_per_second = 0, .bytes_for_each_sent = 0, .bytes_without_call = 1'000});
+  const auto client = NewClient();
+  ComeAsMember(*client, 3);
+  AwaitCounts(0, 0, 1);
+  for (int i = 0; i < 3; ++i) {
+    grpc::ClientContext context;
+    SetDeadline(context);
+    context.AddMetadata("long", std::string(6'000, 'x'));
+    v1::LeaveRequest request;
+    request.mutable_identity()->set_worker(3);
+    v1::LeaveReply reply;
+    ASSERT_TRUE(client->Leave(&context, request, &reply).ok());
+    for (int look = 0; look < 3; ++look) {
+      milliseconds_ += 600;
+      std::this_thread::sleep_for(std::chrono::milliseconds(60));  // At least one look.
+    }
+  }
+
+  EXPECT_EQ(connections_->counts().of_members, 1u);
+  EXPECT_EQ(log_.Count("closed connections"), 0);
+}
+
 }  // namespace
 }  // namespace slipstream
