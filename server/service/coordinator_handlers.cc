@@ -81,7 +81,8 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
       [this, reply, seen = request->orders_seen(), shard, is_aggregator](bool is_last)
           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
     const ServerOrders& orders = coordinator_.orders();
-    if (orders.number == seen && !is_last) return std::nullopt;
+    const bool has_news = orders.number != seen && !coordinator_.AwaitsServers();
+    if (!has_news && !is_last) return std::nullopt;
     if (orders.number != seen) {
       *reply = ToWire(orders);
     } else {

@@ -70,9 +70,12 @@ absl::Status ServerSync::Converse() {
     // With this call the coordinator has learnt that the server knows that it may exit.
     if (orders_.may_exit) break;
     if (status.ok()) {
-      status = TakeReply(reply);
-      if (!status.ok()) return status;
-      if (!reply.awaits_servers()) sink_.OnCoordinatorAnswered();
+      // Until then its orders may be old, such as to return to a life that has ended.
+      if (!reply.awaits_servers()) {
+        status = TakeReply(reply);
+        if (!status.ok()) return status;
+        sink_.OnCoordinatorAnswered();
+      }
       OnAnswer();
       pause = options_.pause_min;
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");

@@ -202,7 +202,8 @@ void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond
   const auto question = [this, seen = request.orders_seen()](
                             bool is_last) -> std::optional<absl::StatusOr<std::string>> {
     const ServerOrders& orders = coordinator_->orders();
-    if (orders.number == seen && !is_last) return std::nullopt;
+    const bool has_news = orders.number != seen && !coordinator_->AwaitsServers();
+    if (!has_news && !is_last) return std::nullopt;
     v1::SyncServerReply reply = ToWire(orders);
     reply.set_awaits_servers(coordinator_->AwaitsServers());
     return reply.SerializeAsString();

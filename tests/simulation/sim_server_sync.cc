@@ -63,6 +63,7 @@ void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
   pause_ = kPauseMin;
   v1::SyncServerReply wire;
   PS_CHECK(wire.ParseFromString(*reply));
+  if (wire.awaits_servers()) return Sync();
   if (!wire.upstream().empty()) server_.OnUpstream(wire.upstream());
   if (wire.orders() > orders_.number) {
     const absl::StatusOr<ServerOrders> orders = FromWire(wire);
@@ -70,7 +71,7 @@ void SimServerSync::OnSynced(const absl::StatusOr<std::string>& reply) {
     orders_ = *orders;
     server_.OnOrders(*orders);
   }
-  if (!wire.awaits_servers()) server_.OnCoordinatorAnswered();
+  server_.OnCoordinatorAnswered();
   Sync();
 }
 

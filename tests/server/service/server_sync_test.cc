@@ -169,11 +169,13 @@ TEST_F(ServerSyncTest, HandsOverEachOrderOnceAndReportsUnderIt) {
 TEST_F(ServerSyncTest, TakesNoAnswerOfACoordinatorThatHasYetToHearServers) {
   ServerOrders last = Orders(1, Phase::kFinished);
   last.may_exit = true;
-  Start({{grpc::Status::OK, {}}, {grpc::Status::OK, {}}, {grpc::Status::OK, last}}, 2);
+  const ServerOrders old = Orders(1, Phase::kTraining);
+  Start({{grpc::Status::OK, old}, {grpc::Status::OK, old}, {grpc::Status::OK, last}}, 2);
 
   EXPECT_TRUE(Result().ok());
 
   EXPECT_EQ(sink_.answers(), 1);
+  EXPECT_EQ(sink_.WaitFor(1)[0].phase, Phase::kFinished);
 }
 
 TEST_F(ServerSyncTest, OutlivesACoordinatorThatIsAwayForAWhile) {
