@@ -318,7 +318,7 @@ void Connections::CountBytes(Connection& connection, absl::Time now) const {
   const double refilled = static_cast<double>(options_.bytes_per_second) * seconds +
                           options_.bytes_for_each_sent * sent;
   if (connection.who == Who::kMember) {
-    // What was taken came before, or with what came now.
+    // The messages that were taken had come before, or came now.
     const double taken = std::exchange(connection.bytes_taken, 0);
     connection.bytes_sent.Add(0, 0, now);
     connection.bytes_sent.amount =

@@ -109,7 +109,12 @@ class Connections {
     uint64_t bytes_per_second = uint64_t{4} << 10;
     double bytes_for_each_sent = 1.0 / 16;
 
-    /// The bytes that a member may send at once, as above, and ExpectMessages adds to that. Those
+    /// How long, and by how much, a stranger may exceed that: bytes are counted as the kernel takes
+    /// them, and an introduction among them is understood only once gRPC has read it.
+    absl::Duration bytes_grace_time = absl::Milliseconds(50);
+    uint64_t bytes_grace = uint64_t{48} << 10;
+
+    /// The bytes that a member may send at once, and ExpectMessages adds to that. Those
     /// of messages that were taken do not count, nor their share of `bytes_for_each_sent` and
     /// `bytes_around_message` for each, which are the headers and what else goes with a call.
     uint64_t bytes_at_once_of_member = uint64_t{16} << 20;
@@ -124,11 +129,6 @@ class Connections {
     uint64_t bytes_without_call = uint64_t{1} << 20;
     uint64_t bytes_without_call_max = uint64_t{8} << 20;
     absl::Duration time_without_call = absl::Milliseconds(500);
-
-    /// How long, and by how much, a stranger may exceed that: bytes are counted as the kernel takes
-    /// them, and an introduction among them is understood only once gRPC has read it.
-    absl::Duration bytes_grace_time = absl::Milliseconds(50);
-    uint64_t bytes_grace = uint64_t{48} << 10;
 
     std::function<absl::Time()> now;
   };
@@ -208,9 +208,9 @@ class Connections {
     Used bytes_sent;         // By the peer, as of `traffic`.
     double bytes_taken = 0;  // From a member in messages since then, with what goes beside them.
     uint64_t messages_bytes = 0;
-    // Of a member without a call: the bytes that it has sent so far, and since when.
+    // The bytes that a member without a call has sent so far.
     Used bytes_without_call;
-    absl::Time within_bound;  // When these were last no more than it may send so.
+    absl::Time within_bound;  // The last time when these were no more than it may send so.
     absl::Time looked_at;
     Traffic traffic;
     absl::Time sends_too_much_since = absl::InfiniteFuture();

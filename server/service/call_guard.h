@@ -17,7 +17,7 @@ namespace slipstream {
 /// As thread-safe as its parts.
 class CallGuard {
  public:
-  /// What a service has for all its calls of one kind. It must outlive them.
+  /// The objects that a service has for all its calls of one kind. They must outlive these.
   struct Guards {
     Connections* connections = nullptr;  // Null if nothing bounds them.
     TransferWatch& transfers;

@@ -61,7 +61,8 @@ class ExchangeHandlers {
   /// The chunk size of weights if their reader leaves the choice to the server.
   size_t default_chunk_bytes() const { return chunk_bytes_; }
 
-  /// What guards other calls of the same service. `latest` is for their kind, as CallGuard has it.
+  /// Returns the objects that guard other calls of the same service; `latest` is that of their
+  /// kind, as CallGuard has it.
   CallGuard::Guards Guards(LatestCalls* latest = nullptr) {
     return {.connections = options_.connections, .transfers = watch_, .latest = latest};
   }
