@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "worker/client/retries.h"
+#include "worker/core/call_tries.h"
 
 namespace slipstream {
 namespace {

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "common/run/policy_rows.h"
-#include "worker/client/retries.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/weights_arrival.h"
+#include "worker/core/call_tries.h"
 
 namespace slipstream {
 namespace {

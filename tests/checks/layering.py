@@ -44,7 +44,7 @@ MAY_INCLUDE = {
                "server/storage"),
     "server/aggregator": ("common/kernels", "common/layout", "common/log", "common/protocol",
                           "common/run", "proto", "server/core", "server/listen", "server/service",
-                          "server/storage", "worker/client"),
+                          "server/storage", "worker/client", "worker/core"),
     "server/core": ("common/layout", "common/policy", "common/protocol", "common/run"),
     "server/listen": ("common/files", "common/local", "common/log", "common/process", "common/rpc",
                       "common/security"),

@@ -3,21 +3,18 @@
 namespace slipstream {
 
 void CoordinatorCalls::Try(Method method, const std::string& request,
-                           const std::shared_ptr<std::optional<RetrySchedule>>& schedule,
+                           const std::shared_ptr<CallTries>& tries,
                            std::function<void(const absl::StatusOr<std::string>&)> done) {
-  const auto on_reply = [this, method, request, schedule,
+  tries->OnBegin(world_.queue.now());
+  const auto on_reply = [this, method, request, tries,
                          done = std::move(done)](const absl::StatusOr<std::string>& reply) {
-    if (reply.ok() || !IsTransient(reply.status())) return done(reply);
-    if (!schedule->has_value()) {
-      RetryOptions options;
-      options.now = [this] { return world_.queue.now(); };
-      schedule->emplace(options, number_ + retried_++);
-    }
-    const std::optional<absl::Duration> wait = (*schedule)->Next(reply.status());
-    if (!wait.has_value()) return done(reply);
+    if (reply.ok()) return done(reply);
+    const absl::StatusOr<Repetition> again =
+        tries->OnFailure(reply.status(), "the coordinator", world_.queue.now());
+    if (!again.ok()) return done(again.status());
     world_.network.AtProcess(
-        process_, world_.queue.now() + *wait,
-        [this, method, request, schedule, done] { Try(method, request, schedule, done); });
+        process_, world_.queue.now() + again->wait,
+        [this, method, request, tries, done] { Try(method, request, tries, done); });
   };
   world_.network.Call(method, request, process_, on_reply);
 }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -12,7 +11,7 @@
 #include "common/base/check.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/sim_world.h"
-#include "worker/client/retries.h"
+#include "worker/core/call_tries.h"
 
 namespace slipstream {
 
@@ -30,7 +29,8 @@ class CoordinatorCalls {
   template <typename Reply, typename Request>
   void Call(Method method, const Request& request,
             std::function<void(const absl::StatusOr<Reply>&)> done) {
-    Try(method, request.SerializeAsString(), std::make_shared<std::optional<RetrySchedule>>(),
+    Try(method, request.SerializeAsString(),
+        std::make_shared<CallTries>(RetryOptions(), number_ + calls_++),
         [this, done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
           if (is_closed_) return;
           if (!bytes.ok()) return done(bytes.status());
@@ -44,14 +44,13 @@ class CoordinatorCalls {
   void Close() { is_closed_ = true; }
 
  private:
-  void Try(Method method, const std::string& request,
-           const std::shared_ptr<std::optional<RetrySchedule>>& schedule,
+  void Try(Method method, const std::string& request, const std::shared_ptr<CallTries>& tries,
            std::function<void(const absl::StatusOr<std::string>&)> done);
 
   const SimWorld world_;
   const std::shared_ptr<Process> process_;
   const uint64_t number_;
-  uint64_t retried_ = 0;
+  uint64_t calls_ = 0;
   bool is_closed_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/protocol/composite_push.h"
 #include "common/wire/chunk_wire.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/values_codec.h"
@@ -13,10 +14,6 @@ namespace slipstream {
 namespace {
 
 constexpr size_t kChunkValues = 100;
-
-// The same values as in AggregatorLink.
-constexpr absl::Duration kFirstRest = absl::Seconds(1);
-constexpr absl::Duration kRestMax = absl::Seconds(30);
 
 /// Cuts the values into chunks, and returns the message that `encode` makes of each.
 template <typename Encode>
@@ -34,18 +31,19 @@ std::vector<grpc::ByteBuffer> Chunked(std::span<const float> values, Encode enco
 }  // namespace
 
 ShardLane::ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
-                     Network& network, const RetryOptions& retry, uint64_t seed)
+                     Network& network, const PushTries::Options& options,
+                     std::optional<uint32_t> group)
     : shard_(shard),
       process_(process),
       queue_(queue),
       network_(network),
-      retry_(retry),
-      seed_(seed + Value(shard)),
-      aggregator_rest_(kFirstRest) {}
+      options_(options),
+      group_(group) {}
 
 void ShardLane::Initialize(const InitializeHeader& header, std::span<const float> values,
                            Done done) {
   initialize_ = header;
+  initialize_.count = values.size();
   Begin(StreamKind::kInitialize, values, {}, std::move(done));
 }
 
@@ -55,14 +53,20 @@ void ShardLane::Pull(const PullRequest& request, std::span<float> weights, Done 
 }
 
 void ShardLane::Exchange(const PushHeader& header, std::span<const float> values,
-                         PushEncoder* encoder, std::span<float> weights, Done done) {
+                         PushEncoder* encoder, std::span<float> weights, bool holds_base,
+                         OnAnswer on_answer, Done done) {
   encoder_ = encoder;
   if (encoder_ != nullptr) encoder_->Begin();
   push_ = header;
   push_.count = values.size();
-  goes_to_shard_ = false;
+  on_answer_ = std::move(on_answer);
+  push_tries_.emplace(
+      options_, PushTries::Push{.has_values = !values.empty(), .is_composite = IsComposite(header)},
+      group_.has_value() ? &use_ : nullptr);
   // The aggregator must not wait for this worker, which has no gradient for it.
   if (values.empty() && aggregator_ != nullptr) network_.Drop(std::exchange(aggregator_, nullptr));
+  weights_.emplace(weights);
+  if (holds_base) weights_->StartFrom(header.life, header.base);
   Begin(StreamKind::kExchange, values, weights, std::move(done));
 }
 
@@ -75,28 +79,27 @@ void ShardLane::Begin(StreamKind kind, std::span<const float> values, std::span<
   }
   kind_ = kind;
   values_ = values;
-  weights_ = weights;
+  if (kind != StreamKind::kExchange) weights_.emplace(weights);
   done_ = std::move(done);
-  schedule_.reset();
-  answer_ = Answer();
-  first_.reset();
+  call_tries_.emplace(options_.retry, options_.seed);
+  is_repetition_ = false;
   Try();
 }
 
 void ShardLane::Try() {
-  if (answer_.push.has_value() && !IsRefusal(answer_.push->outcome)) first_ = answer_.push;
-  answer_ = Answer();
-  arrival_.emplace(weights_);
-  is_to_aggregator_ = MayCombine();
+  reply_.reset();
+  is_answered_ = false;
+  is_to_aggregator_ = false;
+  if (kind_ == StreamKind::kExchange) {
+    is_to_aggregator_ = push_tries_->Begin(queue_.now()) == PushTries::Peer::kAggregator;
+    push_.holds_base = weights_->Holds(push_.life, push_.base);
+  } else {
+    call_tries_->OnBegin(queue_.now());
+  }
+  weights_->StartTry();
   StreamPtr& stream = is_to_aggregator_ ? aggregator_ : stream_;
   if (stream == nullptr) Open(stream, is_to_aggregator_ ? group_ : std::nullopt);
   network_.SendUp(stream, Request());
-}
-
-bool ShardLane::MayCombine() const {
-  const bool is_push = kind_ == StreamKind::kExchange && push_.count > 0;
-  return group_.has_value() && is_push && !goes_to_shard_ &&
-         queue_.now() >= aggregator_rests_until_;
 }
 
 void ShardLane::Open(StreamPtr& stream, std::optional<uint32_t> group) {
@@ -128,7 +131,7 @@ std::vector<grpc::ByteBuffer> ShardLane::Request() const {
   }
   std::vector<grpc::ByteBuffer> chunks = PushChunks();
   // The rest of a push may come in any order, so a repetition uses another one.
-  if (schedule_.has_value()) std::reverse(chunks.begin() + 1, chunks.end());
+  if (is_repetition_) std::reverse(chunks.begin() + 1, chunks.end());
   return chunks;
 }
 
@@ -152,71 +155,70 @@ void ShardLane::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& messa
   if (kind_ == StreamKind::kExchange) return OnExchangeMessage(message);
   const absl::StatusOr<WeightsChunk> chunk = DecodeWeightsChunk(message);
   PS_CHECK(chunk.ok());
-  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());
-  if (arrival_->is_complete()) answer_.weights = arrival_->header();
+  PS_CHECK(weights_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());
 }
 
 void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
   const absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(message);
-  PS_CHECK(chunk.ok() && chunk->push.has_value() != answer_.push.has_value());
-  if (chunk->push.has_value()) answer_.push = chunk->push;
-  const PushOutcome outcome = answer_.push->outcome;
-  if (outcome == PushOutcome::kRetryLater || outcome == PushOutcome::kUnknownMember) {
-    return TryLater(absl::Milliseconds(std::max(1u, answer_.push->retry_after_ms)));
+  PS_CHECK(chunk.ok() && chunk->push.has_value() != reply_.has_value());
+  if (chunk->push.has_value()) reply_ = chunk->push;
+  const bool brings_weights = push_.pull && !IsRefusal(reply_->outcome);
+  if (!is_answered_) {
+    if (brings_weights && !chunk->header.has_value()) return;  // It follows.
+    if (!Deliver({.push = *reply_, .weights = chunk->header})) return;
+    if (!brings_weights) return End(std::nullopt);
   }
-  if (is_to_aggregator_) {
-    aggregator_rest_ = kFirstRest;
-    if (answer_.push->outcome == PushOutcome::kNotCombined) {
-      goes_to_shard_ = true;
-      return Try();
-    }
+  PS_CHECK(weights_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());
+  if (weights_->is_complete()) End(weights_->header());
+}
+
+bool ShardLane::Deliver(const ExchangeAnswer& answer) {
+  if (encoder_ != nullptr) encoder_->OnOutcome(answer.push);
+  const absl::StatusOr<PushTries::Next> next =
+      push_tries_->OnAnswer(answer.push, "the shard", queue_.now());
+  if (!next.ok() || !next->is_over) {
+    Repeat(next);
+    return false;
   }
-  if (first_.has_value() && answer_.push->life > first_->life) {
-    answer_.repeated = std::exchange(answer_.push, first_);
-    return Succeed();
-  }
-  if (encoder_ != nullptr && chunk->push.has_value()) encoder_->OnOutcome(*chunk->push);
-  if (!push_.pull || IsRefusal(answer_.push->outcome)) return Succeed();
-  if (chunk->push.has_value() && !chunk->header.has_value()) return;  // The weights follow.
-  PS_CHECK(arrival_->Take(chunk->header, chunk->offset, chunk->values.segments()).ok());
-  if (!arrival_->is_complete()) return;
-  answer_.weights = arrival_->header();
-  Succeed();
+  is_answered_ = true;
+  const absl::Status heeded = on_answer_(answer);
+  if (!heeded.ok() && is_busy()) End(heeded);
+  return is_busy();
 }
 
 void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
-  if (stream == aggregator_) return OnAggregatorEnd();
-  if (stream != stream_) return;
-  stream_.reset();
-  if (is_to_aggregator_) return;
-  if (!is_busy() || is_pausing_) return;  // The next try opens a new stream.
-  if (status.ok()) return Succeed();
-  if (!IsTransient(status)) return Fail(status);
-  if (!schedule_.has_value()) schedule_.emplace(retry_, seed_);
-  const std::optional<absl::Duration> wait = schedule_->Next(status);
-  if (!wait.has_value()) return Fail(status);
-  TryLater(*wait);
+  const bool is_aggregator = stream == aggregator_;
+  if (!is_aggregator && stream != stream_) return;
+  (is_aggregator ? aggregator_ : stream_).reset();
+  // If another try follows, it opens a new stream.
+  if (!is_busy() || is_pausing_ || is_aggregator != is_to_aggregator_) return;
+  if (kind_ == StreamKind::kExchange) {
+    PS_CHECK(!status.ok());
+    return Repeat(push_tries_->OnFailure(status, "the shard", queue_.now()));
+  }
+  if (status.ok()) return End(weights_->header());
+  const auto again = call_tries_->OnFailure(status, "the shard", queue_.now());
+  if (!again.ok()) return End(again.status());
+  Repeat(PushTries::Next{.again = *again});
 }
 
-void ShardLane::OnAggregatorEnd() {
-  aggregator_.reset();
-  aggregator_rests_until_ = queue_.now() + aggregator_rest_;
-  aggregator_rest_ = std::min(aggregator_rest_ * 2, kRestMax);
-  if (!is_busy() || is_pausing_ || !is_to_aggregator_) return;
-  goes_to_shard_ = true;
-  Try();
-}
-
-void ShardLane::TryLater(absl::Duration wait) {
+void ShardLane::Repeat(const absl::StatusOr<PushTries::Next>& next) {
+  if (!next.ok()) return End(next.status());
+  is_repetition_ = true;
+  const bool leaves_aggregator = next->aggregator == PushTries::AggregatorNews::kFailed;
+  if (leaves_aggregator && aggregator_ != nullptr) {
+    network_.Drop(std::exchange(aggregator_, nullptr));
+  }
+  if (next->again.wait == absl::ZeroDuration()) return Try();
   is_pausing_ = true;
-  network_.AtProcess(process_, queue_.now() + wait, [this] {
+  network_.AtProcess(process_, queue_.now() + next->again.wait, [this] {
     is_pausing_ = false;
     if (is_busy()) Try();
   });
 }
 
-void ShardLane::Succeed() { std::exchange(done_, nullptr)(answer_); }
-
-void ShardLane::Fail(const absl::Status& status) { std::exchange(done_, nullptr)(status); }
+void ShardLane::End(const absl::StatusOr<std::optional<WeightsHeader>>& result) {
+  std::exchange(done_, nullptr)(result);
+}
 
 }  // namespace slipstream

@@ -16,82 +16,73 @@
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 #include "worker/client/push_encoder.h"
-#include "worker/client/retries.h"
 #include "worker/client/weights_arrival.h"
+#include "worker/core/aggregator_use.h"
+#include "worker/core/call_tries.h"
+#include "worker/core/push_tries.h"
+#include "worker/core/worker_session.h"
 
 namespace slipstream {
 
-/// Makes a worker's calls to one shard, one at a time, and repeats each until it has a final
-/// answer. It plays the part of ShardClient and ShardExchange.
-///
-/// Pushes with values go to an aggregator first, if UseAggregator names one. A push that it does
-/// not combine goes to the shard, and so does each push for a while after the aggregator has
-/// failed.
+/// Carries a client's calls to one shard, one at a time: the messages of each try, to the peer and
+/// at the time that PushTries and CallTries decide.
 ///
 /// Not thread-safe: one owner. `queue` and `network` must outlive it, and it must outlive the
 /// queue's events.
 class ShardLane {
  public:
-  struct Answer {
-    std::optional<PushReply> push;
+  /// Is given each answer to a push, before its weights have arrived.
+  using OnAnswer = std::function<absl::Status(const ExchangeAnswer&)>;
 
-    /// Set if the weights of that answer broke off, and the shard began a new life before it was
-    /// asked again: its other answer.
-    std::optional<PushReply> repeated;
-    std::optional<WeightsHeader> weights;
-  };
-  using Done = std::function<void(const absl::StatusOr<Answer>&)>;
+  /// Is called once all is over, with the header of the weights that have arrived, if any.
+  using Done = std::function<void(const absl::StatusOr<std::optional<WeightsHeader>>&)>;
 
+  /// `group`: that of the aggregator that takes pushes to the shard; nothing if there is none.
   ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
-            Network& network, const RetryOptions& retry, uint64_t seed);
-
-  /// Names the group whose aggregator takes pushes to the shard.
-  void UseAggregator(uint32_t group) { group_ = group; }
+            Network& network, const PushTries::Options& options,
+            std::optional<uint32_t> group = std::nullopt);
 
   /// Until `done`, the contents of `values` and the memory of `weights` must stay valid.
   void Initialize(const InitializeHeader& header, std::span<const float> values, Done done);
   void Pull(const PullRequest& request, std::span<float> weights, Done done);
 
   /// Encodes with `encoder`, unless it is null. The encoder must outlive the call, and is told the
-  /// outcome.
+  /// outcome. `holds_base`: whether `weights` are those of the push's base.
   void Exchange(const PushHeader& header, std::span<const float> values, PushEncoder* encoder,
-                std::span<float> weights, Done done);
+                std::span<float> weights, bool holds_base, OnAnswer on_answer, Done done);
 
   bool is_busy() const { return done_ != nullptr; }
 
   /// Ends the stream that stays open between calls. REQUIRES: !is_busy().
   void HangUp();
 
-  /// Gives up the current call. Its `done` is not called any more.
+  /// Gives up the current call. Its callbacks are not called any more.
   void Close() { done_ = nullptr; }
 
  private:
   void Begin(StreamKind kind, std::span<const float> values, std::span<float> weights, Done done);
   void Try();
   void Open(StreamPtr& stream, std::optional<uint32_t> group);
-
-  /// Returns whether the current call may go to the aggregator now.
-  bool MayCombine() const;
   std::vector<grpc::ByteBuffer> Request() const;
 
   /// Returns all chunks of the push, from its begin on.
   std::vector<grpc::ByteBuffer> PushChunks() const;
   void OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& message);
   void OnExchangeMessage(const grpc::ByteBuffer& message);
+
+  /// Hands an answer over. Returns false if that was the end of the call.
+  bool Deliver(const ExchangeAnswer& answer);
   void OnEnd(const StreamPtr& stream, const absl::Status& status);
-  void OnAggregatorEnd();
-  void Succeed();
-  void Fail(const absl::Status& status);
-  void TryLater(absl::Duration wait);
+  void Repeat(const absl::StatusOr<PushTries::Next>& next);
+  void End(const absl::StatusOr<std::optional<WeightsHeader>>& result);
 
   // Constant after construction.
   const ShardId shard_;
   const std::shared_ptr<Process> process_;
   EventQueue& queue_;
   Network& network_;
-  const RetryOptions retry_;
-  const uint64_t seed_;
-  std::optional<uint32_t> group_;  // Set once, by UseAggregator.
+  const PushTries::Options options_;
+  const std::optional<uint32_t> group_;
 
   // The current call.
   StreamKind kind_ = StreamKind::kExchange;
@@ -100,25 +91,22 @@ class ShardLane {
   PushHeader push_;
   PushEncoder* encoder_ = nullptr;
   std::span<const float> values_;
-  std::span<float> weights_;
+  std::optional<WeightsArrival> weights_;
+  OnAnswer on_answer_;
   Done done_;
-  bool is_pausing_ = false;        // Before the next try.
-  bool goes_to_shard_ = false;     // The aggregator has not combined this push.
-  bool is_to_aggregator_ = false;  // The current try.
-  std::optional<RetrySchedule> schedule_;
-  Answer answer_;
+  std::optional<PushTries> push_tries_;  // Of an exchange; else:
+  std::optional<CallTries> call_tries_;
+  bool is_repetition_ = false;
+  bool is_pausing_ = false;  // Before the next try.
 
-  /// The answer of an earlier try to this push, whose weights did not come.
-  std::optional<PushReply> first_;
-  std::optional<WeightsArrival> arrival_;
+  // The current try.
+  bool is_to_aggregator_ = false;
+  std::optional<PushReply> reply_;
+  bool is_answered_ = false;
 
   StreamPtr stream_;  // For exchanges, it stays open between calls.
-
-  // The stream to the aggregator, which stays open until a push has no values; and until when the
-  // aggregator is left alone after a failure, and for how long after the next.
-  StreamPtr aggregator_;
-  absl::Time aggregator_rests_until_ = absl::InfinitePast();
-  absl::Duration aggregator_rest_;
+  AggregatorUse use_;
+  StreamPtr aggregator_;  // The stream there, which stays open until a push has no values.
 };
 
 }  // namespace slipstream

@@ -127,12 +127,13 @@ SimAggregator::Uplink& SimAggregator::FreeUplink() {
   const auto found =
       std::ranges::find_if(uplinks_, [](const auto& uplink) { return !uplink->lane.is_busy(); });
   if (found != uplinks_.end()) return **found;
-  RetryOptions retry;
-  retry.give_up_after = ShardUplinks::PatienceIn(world_.scenario.run);
-  retry.now = [&queue = world_.queue] { return queue.now(); };
-  const uint64_t seed = world_.scenario.run.seed + number_ + uplinks_.size();
+  const absl::Duration patience = ShardUplinks::PatienceIn(world_.scenario.run);
+  const PushTries::Options options = {
+      .retry = {.give_up_after = patience},
+      .overload_timeout = patience,
+      .seed = world_.scenario.run.seed + number_ + uplinks_.size() + Value(shard_)};
   uplinks_.push_back(std::make_unique<Uplink>(
-      Uplink{.lane = ShardLane(shard_, process_, world_.queue, world_.network, retry, seed)}));
+      Uplink{.lane = ShardLane(shard_, process_, world_.queue, world_.network, options)}));
   return *uplinks_.back();
 }
 
@@ -149,23 +150,19 @@ void SimAggregator::SendUp(PushGroup::Outgoing composite) {
   PS_CHECK(uplink.weights != nullptr);
   world_.trace.Line("aggregator {}.{} sends {} pushes of base {}", group_, Value(shard_),
                     composite.header.parts.size(), Value(composite.header.base));
-  uplink.lane.Exchange(
-      composite.header, uplink.values, nullptr, uplink.weights->values(),
-      [this, id = composite.id, &uplink](const absl::StatusOr<ShardLane::Answer>& answer) {
-        uplink.lane.HangUp();
-        OnAnswer(id, uplink, answer);
-      });
-}
-
-void SimAggregator::OnAnswer(Combiner::CompositeId composite, const Uplink& uplink,
-                             const absl::StatusOr<ShardLane::Answer>& answer) {
-  absl::StatusOr<UplinkAnswer> answered = absl::UnavailableError("no shard");
-  // Only the last answer of an exchange counts.
-  if (answer.ok()) {
-    answered = UplinkAnswer{answer->repeated.value_or(*answer->push), answer->weights};
-  }
-  Deliver(pushes_.OnAnswer(composite, std::move(answered), uplink.weights, world_.queue.now()));
-  Advance();
+  const auto on_answer = [&uplink](const ExchangeAnswer& answer) {
+    uplink.answer = answer;  // Only the last answer of an exchange counts.
+    return absl::OkStatus();
+  };
+  const auto done = [this, id = composite.id, &uplink](const auto& weights) {
+    uplink.lane.HangUp();
+    absl::StatusOr<UplinkAnswer> answered = absl::UnavailableError("no shard");
+    if (weights.ok()) answered = UplinkAnswer{uplink.answer.push, uplink.answer.weights};
+    Deliver(pushes_.OnAnswer(id, std::move(answered), uplink.weights, world_.queue.now()));
+    Advance();
+  };
+  uplink.lane.Exchange(composite.header, uplink.values, nullptr, uplink.weights->values(),
+                       /*holds_base=*/false, on_answer, done);
 }
 
 void SimAggregator::Deliver(PushGroup::Replies replies) {

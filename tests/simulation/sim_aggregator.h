@@ -16,7 +16,6 @@
 #include "common/protocol/shard_messages.h"
 #include "proto/coordinator.pb.h"
 #include "server/aggregator/push_group.h"
-#include "server/core/combiner.h"
 #include "server/core/coordinator_orders.h"
 #include "server/service/push_framing.h"
 #include "server/service/server_orders.h"
@@ -30,7 +29,7 @@
 namespace slipstream {
 
 /// An aggregator process in virtual time: production's PushGroup and PushFraming, with a simulated
-/// network around them. It plays the part of Aggregator, and a ShardLane that of an Uplink. The
+/// network around them, and a ShardLane for each uplink. The
 /// name of a call is the number of its stream.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
@@ -63,6 +62,7 @@ class SimAggregator final : private OrdersSink {
     ShardLane lane;
     std::vector<float> values;
     std::shared_ptr<FloatBuffer> weights;
+    ExchangeAnswer answer;
   };
 
   void OnOrders(const ServerOrders& orders) override;
@@ -75,8 +75,6 @@ class SimAggregator final : private OrdersSink {
   void Advance();
   void SendUp(PushGroup::Outgoing composite);
   Uplink& FreeUplink();
-  void OnAnswer(Combiner::CompositeId composite, const Uplink& uplink,
-                const absl::StatusOr<ShardLane::Answer>& answer);
   void Deliver(PushGroup::Replies replies);
   void Reply(const Call& call, Answer answer);
 

@@ -50,15 +50,18 @@ void SimEvaluator::Read(const std::vector<ShardId>& shards, const LifeVersion& l
                                  .min_life = least.life};
     lanes_[Value(shard)]->Pull(
         request, shards_.Part(reading_->weights, shard),
-        [this, shard](const absl::StatusOr<ShardLane::Answer>& answer) { OnRead(shard, answer); });
+        [this, shard](const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
+          OnRead(shard, weights);
+        });
   }
 }
 
-void SimEvaluator::OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
-  if (!answer.ok()) return on_failure_(answer.status());
-  shards_.NoteReceived(shard, *answer->weights, reading_->weights);
-  reading_->versions[Value(shard)] = {answer->weights->life, answer->weights->version};
-  reading_->stage = std::max(reading_->stage, answer->weights->stage);
+void SimEvaluator::OnRead(ShardId shard,
+                          const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
+  if (!weights.ok()) return on_failure_(weights.status());
+  shards_.NoteReceived(shard, **weights, reading_->weights);
+  reading_->versions[Value(shard)] = {(*weights)->life, (*weights)->version};
+  reading_->stage = std::max(reading_->stage, (*weights)->stage);
   if (--reading_->lanes_busy == 0) ReadOn();
 }
 

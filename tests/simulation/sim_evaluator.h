@@ -51,7 +51,7 @@ class SimEvaluator {
   };
 
   void Read(const std::vector<ShardId>& shards, const LifeVersion& least);
-  void OnRead(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer);
+  void OnRead(ShardId shard, const absl::StatusOr<std::optional<WeightsHeader>>& weights);
   void ReadOn();
   void Report();
 

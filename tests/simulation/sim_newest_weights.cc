@@ -55,19 +55,20 @@ void SimNewestWeights::Pull(ShardId shard) {
     request.min_life = lane.newest->life;
     request.min_version = Next(lane.newest->version);
   }
-  lane.shard->Pull(
-      request, shards_.Part(arriving_, shard),
-      [this, shard](const absl::StatusOr<ShardLane::Answer>& answer) { OnPulled(shard, answer); });
+  lane.shard->Pull(request, shards_.Part(arriving_, shard),
+                   [this, shard](const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
+                     OnPulled(shard, weights);
+                   });
 }
 
-void SimNewestWeights::OnPulled(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer) {
-  if (!answer.ok()) return on_failure_(answer.status());
-  shards_.NoteReceived(shard, *answer->weights, arriving_);
+void SimNewestWeights::OnPulled(ShardId shard,
+                                const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
+  if (!weights.ok()) return on_failure_(weights.status());
+  shards_.NoteReceived(shard, **weights, arriving_);
   Lane& lane = lanes_[Value(shard)];
-  const bool is_news =
-      !lane.newest.has_value() || VersionOf(*lane.newest) < VersionOf(*answer->weights);
+  const bool is_news = !lane.newest.has_value() || VersionOf(*lane.newest) < VersionOf(**weights);
   if (is_news) {
-    lane.newest = answer->weights;
+    lane.newest = *weights;
     std::ranges::copy(shards_.Part(std::as_const(arriving_), shard),
                       shards_.Part(newest_, shard).begin());
   }

@@ -50,7 +50,7 @@ class SimNewestWeights {
   };
 
   void Pull(ShardId shard);
-  void OnPulled(ShardId shard, const absl::StatusOr<ShardLane::Answer>& answer);
+  void OnPulled(ShardId shard, const absl::StatusOr<std::optional<WeightsHeader>>& weights);
 
   const SimWorld world_;
   const std::shared_ptr<Process> process_;

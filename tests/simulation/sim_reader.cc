@@ -7,20 +7,13 @@
 #include "common/base/check.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
-#include "worker/client/retries.h"
+#include "worker/core/call_tries.h"
 
 namespace slipstream {
 namespace {
 
 // The first of the streams of draws of a seed's readers, one each.
 constexpr uint64_t kReaderStreams = 3000;
-
-RetryOptions Retrying(EventQueue& queue) {
-  RetryOptions retry;
-  retry.give_up_after = absl::InfiniteDuration();
-  retry.now = [&queue] { return queue.now(); };
-  return retry;
-}
 
 }  // namespace
 
@@ -31,8 +24,10 @@ SimReader::SimReader(const SimWorld& world, uint64_t number, const ReaderPlan& p
       process_(std::make_shared<Process>()),
       chance_(world.scenario.seed, kReaderStreams + number),
       calls_(world, process_, kReaderStreams + number) {
-  lane_ = std::make_unique<ShardLane>(ShardId{0}, process_, world_.queue, world_.network,
-                                      Retrying(world_.queue), kReaderStreams + number);
+  lane_ = std::make_unique<ShardLane>(
+      ShardId{0}, process_, world_.queue, world_.network,
+      PushTries::Options{.retry = {.give_up_after = absl::InfiniteDuration()},
+                         .seed = kReaderStreams + number});
 }
 
 void SimReader::Start() {
@@ -80,12 +75,13 @@ void SimReader::Read() {
     request.min_life = held_->life;
     request.min_version = Next(held_->version);
   }
-  lane_->Pull(request, weights_,
-              [this](const absl::StatusOr<ShardLane::Answer>& answer) { OnRead(answer); });
+  lane_->Pull(
+      request, weights_,
+      [this](const absl::StatusOr<std::optional<WeightsHeader>>& weights) { OnRead(weights); });
 }
 
-void SimReader::OnRead(const absl::StatusOr<ShardLane::Answer>& answer) {
-  if (answer.ok()) held_ = LifeVersion{answer->weights->life, answer->weights->version};
+void SimReader::OnRead(const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
+  if (weights.ok()) held_ = LifeVersion{(*weights)->life, (*weights)->version};
   const absl::Duration pause = chance_.Time(absl::ZeroDuration(), plan_.pause_max);
   // This runs inside the lane's callback.
   world_.network.AtProcess(process_, world_.queue.now() + pause, [this] { Read(); });

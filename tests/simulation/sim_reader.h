@@ -38,7 +38,7 @@ class SimReader {
   void Tell();
   void OnTold(const v1::FollowReply& reply);
   void Read();
-  void OnRead(const absl::StatusOr<ShardLane::Answer>& answer);
+  void OnRead(const absl::StatusOr<std::optional<WeightsHeader>>& weights);
   void End();
 
   const SimWorld world_;

@@ -26,11 +26,11 @@
 #include "worker/core/fragments.h"
 #include "worker/core/unit_queue.h"
 #include "worker/core/worker_core.h"
+#include "worker/core/worker_session.h"
 
 namespace slipstream {
 
-/// Trains with a production WorkerCore in virtual time. It plays the part of TrainingLoop and
-/// ParameterClient, which use threads and gRPC.
+/// Trains in virtual time: carries out what a production WorkerSession decides.
 ///
 /// One flow of control, the loop, gives the pipeline's slots their turns, computes, and waits where
 /// it has to. In addition each shard has a lane, which makes the calls of all slots one after
@@ -61,29 +61,39 @@ class SimTraining {
     BatchRanges batches;           // Those that are computed or pushed.
     Gradients::Gradient gradient;  // The gradient of its last step.
 
-    // The state of the push that is made or was made last.
-    std::vector<ShardId> unsent;  // The shards to which it has yet to be sent.
-    bool is_pushing = false;      // It has been sent to all, and not all have answered.
-    bool is_refused = false;      // By every shard that has answered its push.
+    bool is_refused = false;  // Its last push, by every shard that has answered.
+    bool is_revoked = false;  // Weights that its last push was to bring will not come.
     bool is_finished = false;
 
-    // The number of this slot's calls without an answer, and the loop's continuation once there are
-    // none.
-    size_t unanswered = 0;
+    // The calls of this slot that are under way: pulls and excuses, and pushes.
+    size_t calls = 0;
+    size_t pushes = 0;
+  };
+
+  /// What the loop waits for, and then does.
+  struct Waiting {
+    std::function<bool()> is_over;
     std::function<void()> then;
   };
-  bool takes_local_steps() const {
-    return RowOf(world_.scenario.run.worker.algorithm).has_local_weights;
-  }
 
-  bool keeps_weights() const { return RowOf(world_.scenario.run.worker.algorithm).keeps_weights; }
-
-  using Take = std::function<absl::Status(const ShardLane::Answer&)>;
+  const AlgorithmRow& algorithm() const { return RowOf(world_.scenario.run.worker.algorithm); }
+  bool takes_local_steps() const { return algorithm().has_local_weights; }
+  bool keeps_weights() const { return algorithm().keeps_weights; }
+  WorkerCore& core() { return session_.core(); }
 
   // The loop.
   void TakeTurn();
   void OnTurn(const WorkerCore::Action& action);
-  void Settle(uint32_t slot, const std::function<void(const WorkerCore::Action&)>& then);
+
+  /// Continues at once if `is_over` is true, else once it is.
+  void Await(std::function<bool()> is_over, std::function<void()> then);
+  void CheckWaiting();
+
+  /// Makes the calls that are due for the slot, and continues with the next other action.
+  void Advance(uint32_t slot, const std::function<void(const WorkerCore::Action&)>& then);
+
+  /// Continues once no push of the slot is under way.
+  void AwaitPushes(uint32_t slot, std::function<void()> then);
   void AwaitUnit(uint32_t settled);
   void OnUnitResult(const absl::Status& status);
   void TakeUnit();
@@ -91,7 +101,10 @@ class SimTraining {
 
   /// True if the run may go on with another stage, or is in one that this worker does not know.
   bool MayGoOn() const { return !has_no_more_units_; }
+  bool IsWanted(const WorkerCore::Action& action) const;
   void Compute(const BatchRanges& batches);
+  void ComputeFromWeights();
+  void BeginPush();
 
   /// With free lanes: copies the newest weights that have come into the slot's.
   absl::Status TakeNewest(uint32_t slot);
@@ -102,27 +115,23 @@ class SimTraining {
   void StepOn(uint64_t taken);
   void PushFragment(const std::vector<ShardId>& shards, uint64_t taken);
 
-  /// Continues once the slot has no call without an answer.
-  void AfterAnswers(const std::function<void()>& then);
-
   /// For a worker that keeps its weights: pulls those that its push is relative to, and computes
   /// what it pushes.
-  void Land(const std::function<void()>& then);
+  void Land();
   void Finish();
 
   // Requests to the lanes.
   void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls);
   void PushGradient(uint32_t slot, const std::vector<ShardId>& shards);
   void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
-  PushHeader Header(ShardId shard, uint32_t slot, const Gradients::Gradient& gradient,
-                    std::optional<bool> pull = std::nullopt);
-  void NotePush(ShardId shard, const PushHeader& header, std::optional<uint32_t> gradient_slot);
-  absl::Status TakeReply(ShardId shard, uint32_t slot, const ShardLane::Answer& answer);
-  absl::Status TakeWeights(ShardId shard, uint32_t slot, const WeightsHeader& header);
+  void Exchange(ShardLane& lane, ShardId shard, uint32_t slot, const PushHeader& header,
+                const Gradients::Gradient* gradient, ShardLane::Done done);
+  absl::Status OnAnswer(ShardId shard, uint32_t slot, bool is_push, const ExchangeAnswer& answer);
 
-  // Used for every call of a slot.
-  void Call(ShardId shard, uint32_t slot, SimLanes::Begin begin, Take take);
-  void OnAnswered(uint32_t slot);
+  /// Makes a call, which `under_way` counts. `on_weights`: is given the header of weights that have
+  /// arrived.
+  void Call(ShardId shard, size_t& under_way, SimLanes::Begin begin,
+            std::function<absl::Status(const WeightsHeader&)> on_weights);
 
   const SimWorld world_;
   const std::shared_ptr<Process> process_;
@@ -132,13 +141,15 @@ class SimTraining {
   const std::function<void(const absl::Status&)> on_end_;
   Chance chance_;
   SimUnits units_;
-  WorkerCore core_;
+  WorkerSession session_;
   std::vector<Slot> slots_;
   PushEncoders encoders_;
   const Fragments fragments_;
   SimLanes lanes_;
   std::optional<SimNewestWeights> newest_;  // With free lanes.
   std::vector<PushKey> pushed_;             // By shard: the push sent last.
+  std::vector<bool> is_heard_;              // By shard: whether that has been answered.
+  std::optional<Waiting> waiting_;
   uint32_t stage_ = 0;
   bool has_no_more_units_ = false;
   uint32_t turn_ = 0;  // The slot whose turn it is.

@@ -48,9 +48,12 @@ bool MayRepeatWork(const Scenario& scenario) {
 
 /// Returns whether every round had a gradient of each place, though workers have died: others took
 /// their places before the end of training, and did again what some shards may have lacked. A
-/// server that comes back may not have the weights for that.
+/// server that comes back may not have the weights for that, and one that compensates by base
+/// weights has them repeat nothing.
 bool KeptAllPlaces(const Scenario& scenario, const History& history) {
+  const bool has_bases = RowOf(scenario.run.optimizer.staleness_scaling).uses_base_weights;
   const bool keeps_places = scenario.waits_for_lost() && scenario.faults.servers.empty() &&
+                            !has_bases &&
                             scenario.run.worker.algorithm == AlgorithmKind::kGradient &&
                             MayRepeatWork(scenario) && history.is_finished;
   return keeps_places && std::ranges::all_of(history.events, [&](const Event& event) {

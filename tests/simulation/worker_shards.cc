@@ -35,18 +35,17 @@ std::span<const float> WorkerShards::Part(const std::vector<float>& whole, Shard
 }
 
 std::vector<std::unique_ptr<ShardLane>> WorkerShards::MakeLanes() const {
-  RetryOptions retry;
-  retry.give_up_after = MembersPatience(lease_);
-  retry.now = [&queue = world_.queue] { return queue.now(); };
+  PushTries::Options options;
+  options.retry.give_up_after = MembersPatience(lease_);
   const ClusterSpec& cluster = world_.scenario.run.cluster;
   const uint32_t worker = Value(identity_.worker);
-  const bool has_aggregators = cluster.tree.fanout > 0 && worker < cluster.workers;
+  std::optional<uint32_t> group;
+  if (cluster.tree.fanout > 0 && worker < cluster.workers) group = worker / cluster.tree.fanout;
   std::vector<std::unique_ptr<ShardLane>> lanes;
   for (const ShardId shard : all_) {
+    options.seed = world_.scenario.run.seed + Value(identity_.incarnation) + Value(shard);
     lanes.push_back(
-        std::make_unique<ShardLane>(shard, process_, world_.queue, world_.network, retry,
-                                    world_.scenario.run.seed + Value(identity_.incarnation)));
-    if (has_aggregators) lanes.back()->UseAggregator(worker / cluster.tree.fanout);
+        std::make_unique<ShardLane>(shard, process_, world_.queue, world_.network, options, group));
   }
   return lanes;
 }

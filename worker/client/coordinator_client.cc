@@ -48,7 +48,7 @@ absl::StatusOr<Reply> CoordinatorClient::Call(Method<Request, Reply> method, con
 }
 
 Retries CoordinatorClient::NewRetries() const {
-  return {peer_, options_.retry, options_.seed + calls_++, sleeper_};
+  return {peer_, options_.retry, options_.seed + calls_++, sleeper_, options_.now};
 }
 
 void CoordinatorClient::PersistFor(absl::Duration give_up_after) {

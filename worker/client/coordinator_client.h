@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/process/steady_time.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "worker/client/retries.h"
 
@@ -27,6 +28,9 @@ class CoordinatorClient {
  public:
   struct Options {
     RetryOptions retry;
+
+    /// Tests replace it.
+    SteadyClock now = SteadyNow;
 
     /// How long one try may take, in addition to the wait that its request asks for.
     absl::Duration call_timeout = absl::Seconds(5);

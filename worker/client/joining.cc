@@ -10,8 +10,8 @@
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
-#include "worker/client/retries.h"
 #include "worker/client/work_progress.h"
+#include "worker/core/call_tries.h"
 
 namespace slipstream {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
-#include "worker/core/push_verdict.h"
 
 namespace slipstream {
 namespace {
@@ -21,11 +20,6 @@ bool Overlaps(const ParameterClient::Options& options, size_t slots) {
     is_worth_it = is_worth_it || bytes > alone_bytes_max;
   }
   return slots > 1 || options.sends_parts_ahead || is_worth_it;
-}
-
-bool HasEffect(const PushReply& reply) {
-  return Judge(reply.outcome) == PushVerdict::kTaken &&
-         FirstOutcome(reply) != PushOutcome::kDroppedLate;
 }
 
 }  // namespace
@@ -56,23 +50,21 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& run, const
 
 ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots, Sleeper sleeper,
                                  CancelSwitch& cancel)
-    : identity_(options.identity),
-      kind_(options.pushes),
-      keeps_weights_(options.keeps_weights),
-      changes_weights_(options.changes_weights),
+    : changes_weights_(options.changes_weights),
       slots_(std::move(slots)),
       overlaps_(Overlaps(options, slots_.size())),
       encoders_(options.shards.push_encoding, options.map, slots_.size(), options.frozen),
       pushes_(slots_.size()),
-      core_({.shards = options.map.shards(),
-             .in_step = options.in_step,
-             .depth = static_cast<uint32_t>(slots_.size()),
-             .quantum = options.quantum,
-             .keeps_weights = options.keeps_weights,
-             .pushes_per_fetch = options.pushes_per_fetch,
-             .releases_unused = options.releases_unused}),
-      has_landed_(options.map.shards()),
-      replies_(options.map.shards()),
+      session_({.identity = options.identity,
+                .shard_map = options.map.fingerprint(),
+                .pushes = options.pushes,
+                .core = {.shards = options.map.shards(),
+                         .in_step = options.in_step,
+                         .depth = static_cast<uint32_t>(slots_.size()),
+                         .quantum = options.quantum,
+                         .keeps_weights = options.keeps_weights,
+                         .pushes_per_fetch = options.pushes_per_fetch,
+                         .releases_unused = options.releases_unused}}),
       group_(options.servers, options.map, options.shards, sleeper, cancel, options.aggregators) {
   if (options.has_free_lanes) {
     PS_CHECK(options.pushes_per_fetch == kNeverFetches);
@@ -87,27 +79,28 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
 
 ParameterClient::~ParameterClient() {
   for (const std::shared_ptr<Push>& push : pushes_) {
-    if (push != nullptr && !push->parts.back()->feed.is_over()) push->parts.back()->feed.Abort();
+    if (push != nullptr && !push->back()->feed.is_over()) push->back()->feed.Abort();
   }
 }
 
 absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> weights) {
-  const InitializeHeader header{identity_, grant, group_.map().fingerprint(), 0};
+  InitializeHeader header;
+  {
+    MutexLock lock(mutex_);
+    header = session_.InitializeFor(grant);
+  }
   return group_.Try([&](ShardClient& shard) { return shard.Initialize(header, weights); });
 }
 
 absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
-  const Push* push = pushes_[slot].get();
-  PS_CHECK(push == nullptr || push->unsent.empty());
   for (;;) {
     absl::Status status;
     std::optional<WorkerCore::Action> action;
     {
       MutexLock lock(mutex_);
-      while (failure_.status().ok() && push != nullptr && push->unanswered > 0)
-        changed_.Wait(mutex_);
+      PS_CHECK(!session_.is_sending(slot));
+      while (failure_.status().ok() && !(action = session_.Next(slot))) changed_.Wait(mutex_);
       status = failure_.status();
-      action = core_.Next(slot);
     }
     if (!status.ok()) return Fail(status);
     if (const auto* pull = std::get_if<WorkerCore::PullShards>(&*action)) {
@@ -123,7 +116,7 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
       if (newest_ != nullptr) {
         newest_->Rest();
         MutexLock lock(mutex_);
-        if (has_to_wait) core_.OnWait();
+        if (has_to_wait) session_.core().OnWait();
       }
       return has_to_wait ? Step(AwaitUnit{}) : Step(Finished{});
     }
@@ -136,7 +129,7 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::FetchForPush(uint32_t slo
   WorkerCore::PullShards pulls;
   {
     MutexLock lock(mutex_);
-    pulls = core_.PullsOfPush(slot);
+    pulls = session_.core().PullsOfPush(slot);
   }
   if (!pulls.pulls.empty()) {
     if (absl::Status status = Pull(slot, pulls); !status.ok()) return Fail(status);
@@ -149,7 +142,7 @@ absl::Status ParameterClient::TakeNewest(uint32_t slot) {
   {
     MutexLock lock(mutex_);
     for (const ShardId shard : group_.all()) {
-      held.emplace_back(core_.life(shard, slot), core_.version(shard, slot));
+      held.emplace_back(session_.core().life(shard, slot), session_.core().version(shard, slot));
     }
   }
   const absl::StatusOr<std::vector<NewestWeights::Taken>> taken =
@@ -158,7 +151,7 @@ absl::Status ParameterClient::TakeNewest(uint32_t slot) {
   if (taken.ok()) {
     MutexLock lock(mutex_);
     for (const NewestWeights::Taken& part : *taken) {
-      if (status.ok()) status = core_.OnWeights(part.shard, part.header, slot);
+      if (status.ok()) status = session_.OnPulled(part.shard, slot, part.header);
     }
   }
   if (!status.ok()) {
@@ -170,105 +163,94 @@ absl::Status ParameterClient::TakeNewest(uint32_t slot) {
   return absl::OkStatus();
 }
 
+std::vector<ParameterRange> ParameterClient::RangesOf(const std::set<ShardId>& shards) const {
+  std::vector<ParameterRange> ranges;
+  for (const ShardId shard : shards) ranges.push_back(group_.map().range(shard));
+  return ranges;
+}
+
 std::vector<ParameterRange> ParameterClient::TakeRangesWithoutEffect() {
   MutexLock lock(mutex_);
-  return std::exchange(without_effect_, {});
+  return RangesOf(session_.TakeWithoutEffect());
 }
 
 // Pushes: these run on the caller's thread.
 
 GradientFeed& ParameterClient::BeginPush(uint32_t slot, const Gradient& gradient) {
-  return BeginPart(slot, gradient.step, PushOf(slot, gradient).unsent);
+  return BeginPart(slot, gradient);
 }
 
-ParameterClient::Push& ParameterClient::PushOf(uint32_t slot, const Gradient& gradient) {
+GradientFeed& ParameterClient::BeginPart(uint32_t slot, const Gradient& gradient,
+                                         std::optional<std::vector<ShardId>> shards) {
   std::shared_ptr<Push>& push = pushes_[slot];
-  if (push != nullptr && !push->unsent.empty()) return *push;
-  push = std::make_shared<Push>(slot, gradient, group_.all());
-  MutexLock lock(mutex_);
-  // If weights were replaced since Advance, the core may ask for something else here. The step
-  // computed from the old weights will then fail.
-  if (std::holds_alternative<WorkerCore::ComputeBatches>(core_.Next(slot))) {
-    core_.OnBatchesBegun(gradient.batches, slot);
-  }
-  return *push;
-}
-
-GradientFeed& ParameterClient::BeginPart(uint32_t slot, uint64_t step,
-                                         const std::vector<ShardId>& shards) {
-  const std::shared_ptr<Push> push = pushes_[slot];
-  Part& part = *push->parts.emplace_back(std::make_unique<Part>(shards, step, group_.map()));
-  std::erase_if(push->unsent,
-                [&part](ShardId shard) { return std::ranges::count(part.shards, shard) > 0; });
+  Part* part = nullptr;
   {
     MutexLock lock(mutex_);
-    lanes_under_way_ += part.under_way;
+    if (push == nullptr || !session_.is_sending(slot)) push = std::make_shared<Push>();
+    session_.BeginPush(slot, {gradient.batches, gradient.examples, gradient.label});
+    if (!shards.has_value()) shards = session_.unsent(slot);
+    session_.SendTo(slot, *shards);
+    part = push->emplace_back(std::make_unique<Part>(*shards, gradient.step, group_.map())).get();
+    lanes_under_way_ += part->under_way;
   }
   if (overlaps_) {
-    group_.Start(part.shards,
-                 [this, push, &part](ShardClient& shard) { return ServePush(shard, *push, part); });
+    group_.Start(part->shards, [this, push, slot, part](ShardClient& shard) {
+      return ServePush(shard, slot, *part);
+    });
   }
-  return part.feed;
+  return part->feed;
 }
 
 absl::Status ParameterClient::FinishPush(uint32_t slot, const PushSeal& seal) {
-  Push& push = *pushes_[slot];
-  Part& part = *push.parts.back();
+  Part& part = *pushes_[slot]->back();
   part.feed.Seal(seal);
   if (overlaps_) return absl::OkStatus();
   const absl::Status status =
-      group_.Run(part.shards, [&](ShardClient& shard) { return ServePush(shard, push, part); });
+      group_.Run(part.shards, [&](ShardClient& shard) { return ServePush(shard, slot, part); });
   return status.ok() ? status : Fail(status);
 }
 
 absl::Status ParameterClient::PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
                                        const PushSeal& seal) {
   PS_CHECK(slots_.size() == 1);
-  PushOf(0, gradient);
-  BeginPart(0, gradient.step, shards);
+  BeginPart(0, gradient, shards);
   return FinishPush(0, seal);
 }
 
 std::vector<ShardId> ParameterClient::ShardsToPush() const {
-  const Push* push = pushes_.front().get();
-  return push == nullptr || push->unsent.empty() ? group_.all() : push->unsent;
+  MutexLock lock(mutex_);
+  return session_.unsent(0);
 }
 
 std::vector<ParameterRange> ParameterClient::TakeLanded() {
   MutexLock lock(mutex_);
   PS_CHECK(lanes_under_way_ == 0);
-  std::vector<ParameterRange> ranges;
-  for (const ShardId shard : group_.all()) {
-    if (has_landed_[Value(shard)]) ranges.push_back(group_.map().range(shard));
-    has_landed_[Value(shard)] = false;
-  }
-  return ranges;
+  return RangesOf(session_.TakeLanded());
 }
 
 void ParameterClient::AbortPush(uint32_t slot) {
   const std::shared_ptr<Push> push = std::exchange(pushes_[slot], nullptr);
-  Part& newest = *push->parts.back();
+  Part& newest = *push->back();
   newest.feed.Abort();
   MutexLock lock(mutex_);
   if (!overlaps_) lanes_under_way_ -= std::exchange(newest.under_way, 0);  // No lane has it.
-  for (const std::unique_ptr<Part>& part : push->parts) {
+  for (const std::unique_ptr<Part>& part : *push) {
     while (part->under_way > 0) changed_.Wait(mutex_);
   }
+  session_.AbortPush(slot);
 }
 
 void ParameterClient::Skip(uint32_t slot) {
   MutexLock lock(mutex_);
-  const auto is_awaited = [](const std::shared_ptr<Push>& push) {
-    return push != nullptr && push->unanswered > 0;
-  };
-  while (failure_.status().ok() && std::ranges::any_of(pushes_, is_awaited)) changed_.Wait(mutex_);
-  if (failure_.status().ok()) core_.OnBatchesSkipped(slot);  // Otherwise training ends anyway.
+  while (failure_.status().ok() && !session_.are_answered()) changed_.Wait(mutex_);
+  // Otherwise training ends anyway.
+  if (failure_.status().ok()) session_.core().OnBatchesSkipped(slot);
 }
 
 absl::Status ParameterClient::EnterStage(const WorkerCore::Stage& stage) {
   MutexLock lock(mutex_);
-  if (!core_.GoesOnIn(stage)) AwaitLanes();
-  if (failure_.status().ok()) core_.EnterStage(stage);
+  if (!session_.core().GoesOnIn(stage)) AwaitLanes();
+  if (failure_.status().ok()) session_.core().EnterStage(stage);
   return failure_.status();
 }
 
@@ -294,62 +276,35 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
   for (const WorkerCore::ShardPull& pull : action.pulls) shards.push_back(pull.shard);
   return group_.Run(shards, [&](ShardClient& shard) {
     const auto pull = std::ranges::find(action.pulls, shard.shard(), &WorkerCore::ShardPull::shard);
-    const absl::StatusOr<ShardClient::Pulled> pulled =
-        shard.Pull(PullHeader(*pull, slot), ArrivalOf(shard, slot));
+    PullRequest request;
+    {
+      MutexLock lock(mutex_);
+      request = session_.PullFor(*pull, slot);
+    }
+    const absl::StatusOr<ShardClient::Pulled> pulled = shard.Pull(request, ArrivalOf(shard, slot));
     if (!pulled.ok()) return pulled.status();
     MutexLock lock(mutex_);
-    has_landed_[Value(shard.shard())] = true;
-    return core_.OnWeights(shard.shard(), pulled->header, slot);
+    return session_.OnPulled(shard.shard(), slot, pulled->header);
   });
 }
 
 absl::Status ParameterClient::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
                                           bool pull) {
   return group_.Run(shards, [&](ShardClient& shard) {
-    ShardExchange exchange(shard, {.header = Header(shard.shard(), slot, {}, pull)},
-                           ArrivalOf(shard, slot));
-    return Follow(shard, slot, nullptr, exchange);
+    PushHeader header;
+    {
+      MutexLock lock(mutex_);
+      header = session_.BeginExcuse(shard.shard(), slot, pull);
+    }
+    ShardExchange exchange(shard, {.header = header}, ArrivalOf(shard, slot));
+    return Follow(shard, slot, exchange);
   });
 }
 
 // These run in a lane.
 
-PullRequest ParameterClient::PullHeader(const WorkerCore::ShardPull& pull, uint32_t slot) {
-  MutexLock lock(mutex_);
-  return {.identity = identity_,
-          .shard_map = group_.map().fingerprint(),
-          .min_version = pull.min_version,
-          .min_life = pull.min_life,
-          .trains = true,
-          .sequence = core_.sequence(pull.shard, pull.min_life),
-          .slot = slot,
-          .clock = core_.ClockOfPull(pull.shard)};
-}
-
-PushHeader ParameterClient::Header(ShardId shard, uint32_t slot, const Gradient& gradient,
-                                   std::optional<bool> pull) {
-  PushHeader header;
-  header.identity = identity_;
-  header.shard_map = group_.map().fingerprint();
-  header.kind = kind_;
-  header.examples = gradient.examples;
-  header.batches = gradient.batches;
-  header.label = gradient.label;
-  header.slot = slot;
-  MutexLock lock(mutex_);
-  header.base = core_.version(shard, slot);
-  header.life = core_.life(shard, slot);
-  header.sequence = core_.sequence(shard, header.life);
-  const WorkerCore::PushTerms terms = core_.TermsOfPush(shard, slot, pull);
-  header.pull = terms.pull;
-  header.clock = terms.clock;
-  header.rests = terms.rests;
-  header.leaves_out = terms.leaves_out;
-  return header;
-}
-
-absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, Part& part) {
-  absl::Status status = ExchangePush(shard, push, part);
+absl::Status ParameterClient::ServePush(ShardClient& shard, uint32_t slot, Part& part) {
+  absl::Status status = ExchangePush(shard, slot, part);
   const bool is_aborted = part.feed.is_aborted();
   if (is_aborted) status = absl::OkStatus();
   if (!status.ok()) {
@@ -359,8 +314,8 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, Part& pa
       failure_.Note(status);
       changed_.NotifyAll();
     }
-    for (const Slot& slot : slots_) {
-      if (slot.listener != nullptr) slot.listener->OnWeightsAbandoned();
+    for (const Slot& any : slots_) {
+      if (any.listener != nullptr) any.listener->OnWeightsAbandoned();
     }
   }
   MutexLock lock(mutex_);
@@ -370,126 +325,113 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, Push& push, Part& pa
   return status;
 }
 
-absl::Status ParameterClient::ExchangePush(ShardClient& shard, Push& push, Part& part) {
-  // Once the backward pass has begun, all weights have arrived, so the core's view of them is
+absl::Status ParameterClient::ExchangePush(ShardClient& shard, uint32_t slot, Part& part) {
+  // Once the backward pass has begun, all weights have arrived, so the session's view of them is
   // final.
   const ParameterRange range = shard.range();
   if (!part.feed.AwaitFinal(range.end - 1)) return absl::OkStatus();
-  const ShardPush pushed = {.header = Header(shard.shard(), push.slot, push.gradient),
-                            .values = slots_[push.slot].gradient.subspan(range.begin, range.size()),
-                            .encoder = encoders_.Of(shard.shard(), push.slot),
-                            .feed = &part.feed};
-  WeightsArrival weights = ArrivalOf(shard, push.slot);
+  ShardPush pushed = {.header = {},
+                      .values = slots_[slot].gradient.subspan(range.begin, range.size()),
+                      .encoder = encoders_.Of(shard.shard(), slot),
+                      .feed = &part.feed};
+  {
+    MutexLock lock(mutex_);
+    pushed.header = session_.BeginExchange(shard.shard(), slot);
+  }
+  WeightsArrival weights = ArrivalOf(shard, slot);
   if (!changes_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
   if (pushed.encoder != nullptr) pushed.encoder->Begin();
   ShardExchange exchange(shard, pushed, std::move(weights));
-  const absl::Status status = Follow(shard, push.slot, &push, exchange);
+  const absl::Status status = Follow(shard, slot, exchange);
   MutexLock lock(mutex_);
   part.transfer.lanes[Value(shard.shard())] = exchange.times();
   return status;
 }
 
-absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot, Push* push,
+absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot,
                                      ShardExchange& exchange) {
-  bool brings_weights = false;
-  for (bool is_first = true;; is_first = false) {
+  absl::Status status;
+  for (;;) {
     const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();
-    if (!answer.ok()) return answer.status();
-    if (!answer->has_value()) {
+    status = answer.status();
+    if (!status.ok() || !answer->has_value()) break;
+    bool are_revoked = false;
+    {
       MutexLock lock(mutex_);
-      if (brings_weights) has_landed_[Value(shard.shard())] = true;
-      return absl::OkStatus();
+      const absl::StatusOr<bool> heeded = session_.OnAnswer(shard.shard(), **answer);
+      status = heeded.status();
+      if (!status.ok()) break;
+      are_revoked = *heeded;
+      changed_.NotifyAll();
     }
-    const bool brought_weights = std::exchange(brings_weights, (*answer)->weights.has_value());
-    const absl::Status heeded = Heed(shard.shard(), slot, push, **answer, is_first);
-    if (!heeded.ok()) return shard.is_stopped() ? absl::CancelledError("stopped") : heeded;
-    // The shard has begun a new life while it sent its weights. A step that waits for the rest of
-    // them ends, and Advance then pulls.
     WeightsListener* const listener = slots_[slot].listener;
-    const bool are_lost = brought_weights && !brings_weights;
-    if (are_lost && listener != nullptr) listener->OnWeightsRevoked(shard.range());
+    if (are_revoked && listener != nullptr) listener->OnWeightsRevoked(shard.range());
   }
-}
-
-absl::Status ParameterClient::Heed(ShardId shard, uint32_t slot, Push* push,
-                                   const ExchangeAnswer& answer, bool is_first) {
   MutexLock lock(mutex_);
-  // If the shard is asked again after its answer broke off, it answers DUPLICATE; the push was
-  // counted the first time.
-  absl::Status status = is_first ? core_.OnReply(shard, answer.push, slot)
-                                 : core_.OnRepeatedReply(shard, answer.push, slot);
-  if (status.ok() && answer.weights) status = core_.OnWeights(shard, *answer.weights, slot);
-  if (!status.ok()) return status;
-  if (push != nullptr && is_first) {
-    replies_[Value(shard)] = answer.push;
-    if (keeps_weights_ && !HasEffect(answer.push))
-      without_effect_.push_back(group_.map().range(shard));
-    if (--push->unanswered == 0) core_.OnBatchesDone(slot);
-  }
-  changed_.NotifyAll();
-  return absl::OkStatus();
+  session_.OnExchangeOver(shard.shard(), status.ok());
+  return shard.is_stopped() && !status.ok() ? absl::CancelledError("stopped") : status;
 }
 
 // These delegate to the core.
 
 void ParameterClient::OnUnit(const WorkUnit& unit) {
   MutexLock lock(mutex_);
-  core_.OnUnit(unit);
+  session_.core().OnUnit(unit);
 }
 
 void ParameterClient::OnNoMoreUnits() {
   MutexLock lock(mutex_);
-  core_.OnNoMoreUnits();
+  session_.core().OnNoMoreUnits();
 }
 
 void ParameterClient::OnReturned(Life life) {
   MutexLock lock(mutex_);
-  core_.OnReturned(life);
+  session_.core().OnReturned(life);
 }
 
 Life ParameterClient::newest_life() const {
   MutexLock lock(mutex_);
-  return core_.newest_life();
+  return session_.core().newest_life();
 }
 
 void ParameterClient::OnWorkEnds() {
   MutexLock lock(mutex_);
-  core_.OnWorkEnds();
+  session_.core().OnWorkEnds();
 }
 
 void ParameterClient::OnSteps(uint64_t steps) {
   MutexLock lock(mutex_);
-  core_.OnSteps(steps);
+  session_.core().OnSteps(steps);
 }
 
 bool ParameterClient::wants_unit() const {
   MutexLock lock(mutex_);
-  return core_.wants_unit();
+  return session_.core().wants_unit();
 }
 
 std::vector<UnitProgress> ParameterClient::progress() const {
   MutexLock lock(mutex_);
-  return core_.progress();
+  return session_.core().progress();
 }
 
 uint64_t ParameterClient::split_pushes() const {
   MutexLock lock(mutex_);
-  return core_.split_pushes();
+  return session_.core().split_pushes();
 }
 
 bool ParameterClient::goes_on() const {
   MutexLock lock(mutex_);
-  return core_.goes_on();
+  return session_.core().goes_on();
 }
 
 Version ParameterClient::version(ShardId shard, uint32_t slot) const {
   MutexLock lock(mutex_);
-  return core_.version(shard, slot);
+  return session_.core().version(shard, slot);
 }
 
 std::vector<PushReply> ParameterClient::replies() const {
   MutexLock lock(mutex_);
-  return replies_;
+  return session_.replies();
 }
 
 std::vector<ParameterClient::Transfer> ParameterClient::TakeTransfers() {

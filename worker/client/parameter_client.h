@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,13 +30,14 @@
 #include "worker/client/shard_options.h"
 #include "worker/client/weights_arrival.h"
 #include "worker/core/worker_core.h"
+#include "worker/core/worker_session.h"
 
 namespace slipstream {
 
 /// The client of a worker whose gradients go to the servers.
 ///
-/// The client carries out the decisions of WorkerCore: which shards to pull from, which shards to
-/// tell that no gradient comes, and with which sequence and base version a gradient is pushed.
+/// The client carries out the decisions of WorkerSession and its core: which shards to pull from,
+/// which shards to tell that no gradient comes, and with which header a gradient is pushed.
 /// Weights and gradients are flat vectors of the whole model in the order of its layout, one of
 /// each per pipeline slot.
 ///
@@ -49,7 +52,7 @@ namespace slipstream {
 /// caller's thread.
 ///
 /// Not thread-safe: one owner, which computes; other threads may throw the CancelSwitch and report
-/// ranges to a feed. The core is guarded by a mutex, because the lanes report answers to it.
+/// ranges to a feed. The session is guarded by a mutex, because the lanes report answers to it.
 class ParameterClient final : public GradientClient {
  public:
   struct Options {
@@ -216,7 +219,7 @@ class ParameterClient final : public GradientClient {
   /// Returns the number of pushes that the shard has taken of this worker, in its newest life.
   uint64_t taken_pushes(ShardId shard) const {
     MutexLock lock(mutex_);
-    return Value(core_.sequence(shard)) - 1;
+    return Value(session_.core().sequence(shard)) - 1;
   }
 
   /// See PushEncoders::errors. REQUIRES: nothing is under way, see Drain().
@@ -242,67 +245,36 @@ class ParameterClient final : public GradientClient {
     Transfer transfer;
   };
 
-  /// One gradient that is being pushed. Owned by its slot, until that begins another, and by the
-  /// lanes that work on it.
-  struct Push {
-    Push(uint32_t of_slot, const Gradient& of_gradient, const std::vector<ShardId>& shards)
-        : slot(of_slot),
-          gradient(of_gradient),
-          unsent(shards),
-          unanswered(static_cast<uint32_t>(shards.size())) {}
-
-    const uint32_t slot;
-    const Gradient gradient;
-
-    // Used by the client's owner.
-    std::vector<ShardId> unsent;               // The shards that are in no part yet.
-    std::vector<std::unique_ptr<Part>> parts;  // The last is the newest.
-
-    // Guarded by the client's mutex.
-    uint32_t unanswered;  // Shards that have not answered.
-  };
+  /// One gradient that is being pushed: its parts, of which the last is the newest. Owned by its
+  /// slot, until that begins another, and by the lanes that work on it.
+  using Push = std::vector<std::unique_ptr<Part>>;
 
   absl::Status Pull(uint32_t slot, const WorkerCore::PullShards& action);
 
   /// Tells shards that no gradient comes, and takes weights if `pull` is set.
   absl::Status PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
 
-  /// Returns the slot's push if some of its parts have yet to be sent; otherwise begins one.
-  Push& PushOf(uint32_t slot, const Gradient& gradient);
-
-  /// Begins the part of the slot's push to these shards, after the caller's step of this number.
-  GradientFeed& BeginPart(uint32_t slot, uint64_t step, const std::vector<ShardId>& shards);
+  /// Begins the part of the slot's push to the shards that it has not gone to, or to these of them.
+  GradientFeed& BeginPart(uint32_t slot, const Gradient& gradient,
+                          std::optional<std::vector<ShardId>> shards = std::nullopt);
 
   // These run in a lane.
-  absl::Status ServePush(ShardClient& shard, Push& push, Part& part);
-  absl::Status ExchangePush(ShardClient& shard, Push& push, Part& part);
+  absl::Status ServePush(ShardClient& shard, uint32_t slot, Part& part);
+  absl::Status ExchangePush(ShardClient& shard, uint32_t slot, Part& part);
 
-  /// Runs the exchange to its end and reports each answer to the core. `push` is null for an
-  /// excuse.
-  absl::Status Follow(const ShardClient& shard, uint32_t slot, Push* push, ShardExchange& exchange);
-  absl::Status Heed(ShardId shard, uint32_t slot, Push* push, const ExchangeAnswer& answer,
-                    bool is_first);
-
-  /// The header of a pull. Its sequence includes the pushes of other slots that the shard has
-  /// answered.
-  PullRequest PullHeader(const WorkerCore::ShardPull& pull, uint32_t slot);
-
-  /// The header of the slot's next push. `pull`: whether its answer brings weights; by default it
-  /// does if there may be more to compute from them.
-  PushHeader Header(ShardId shard, uint32_t slot, const Gradient& gradient,
-                    std::optional<bool> pull = std::nullopt);
+  /// Runs the exchange to its end and reports each answer to the session.
+  absl::Status Follow(const ShardClient& shard, uint32_t slot, ShardExchange& exchange);
 
   WeightsArrival ArrivalOf(const ShardClient& shard, uint32_t slot) const {
     return shard.ArrivalOf(slots_[slot].weights, slots_[slot].listener);
   }
 
+  std::vector<ParameterRange> RangesOf(const std::set<ShardId>& shards) const;
+
   void AwaitLanes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fail(const absl::Status& status);
 
   // Constant after construction.
-  const Identity identity_;
-  const PushKind kind_;
-  const bool keeps_weights_;
   const bool changes_weights_;  // The caller, between their arrival and the push.
   const std::vector<Slot> slots_;
 
@@ -318,13 +290,10 @@ class ParameterClient final : public GradientClient {
 
   mutable Mutex mutex_;
   CondVar changed_;
-  WorkerCore core_ ABSL_GUARDED_BY(mutex_);
+  WorkerSession session_ ABSL_GUARDED_BY(mutex_);
   uint32_t lanes_under_way_ ABSL_GUARDED_BY(mutex_) = 0;
   FirstFailure failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<Transfer> transfers_ ABSL_GUARDED_BY(mutex_);
-  std::vector<ParameterRange> without_effect_ ABSL_GUARDED_BY(mutex_);
-  std::vector<bool> has_landed_ ABSL_GUARDED_BY(mutex_);    // By shard: since TakeLanded.
-  std::vector<PushReply> replies_ ABSL_GUARDED_BY(mutex_);  // By shard.
 
   ShardGroup group_;  // Last, so that its lanes end before the members that they use.
 };

@@ -3,59 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string>
+#include <cmath>
 
-#include "common/base/duration_text.h"
 #include "common/log/log.h"
 #include "common/process/steady_time.h"
 #include "common/rpc/steady_deadline.h"
 
 namespace slipstream {
-namespace {
-
-constexpr int kPatienceLeases = 3;
-
-// A peer that is not there for this long may be starting, as in every run whose processes start
-// together.
-constexpr absl::Duration kUsualStart = absl::Seconds(5);
-
-}  // namespace
-
-absl::Duration MembersPatience(absl::Duration lease) {
-  return std::max(RetryOptions().give_up_after, kPatienceLeases * lease);
-}
-
-std::optional<absl::Duration> RetrySchedule::Next(const absl::Status& failure) {
-  const absl::Duration left = options_.give_up_after - (options_.now() - start_);
-  if (left <= absl::ZeroDuration()) return std::nullopt;
-  if (absl::IsResourceExhausted(failure)) wait_ = options_.wait_max;
-  const absl::Duration wait = wait_ * (0.5 + 0.5 * random_.Unit());
-  wait_ = std::min(wait_ * 2, options_.wait_max);
-  return std::min(wait, left);
-}
-
-absl::Status RetrySchedule::GivenUp(const absl::Status& failure, absl::string_view message) const {
-  const absl::Duration tried = absl::Trunc(options_.now() - start_, absl::Milliseconds(100));
-  const std::string text =
-      fmt::format("{} (tried for {})", std::string(message), DurationText(tried));
-  return absl::IsResourceExhausted(failure) ? absl::ResourceExhaustedError(text)
-                                            : absl::UnavailableError(text);
-}
-
-bool IsTransient(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kResourceExhausted:
-    // gRPC reports these when a broken connection ends a stream.
-    case absl::StatusCode::kUnknown:
-    case absl::StatusCode::kCancelled:
-      return true;
-    default:
-      return false;
-  }
-}
-
 namespace {
 
 // How often a wait checks whether the program is to stop.
@@ -80,64 +34,47 @@ bool PauseOrReconnect(grpc::Channel& channel, absl::Duration wait, const Sleeper
   }
 }
 
+void LogNews(const Repetition& again, const CalledPeer& peer, const absl::Status& failure) {
+  if (again.news == Repetition::News::kFirst) {
+    LogInfo("waiting until it is ready", {{"peer", peer.name}, {"reason", failure.message()}});
+  } else if (again.news == Repetition::News::kLong) {
+    const bool is_busy = absl::IsResourceExhausted(failure);
+    LogWarning(is_busy ? "has too much to do, trying again" : "cannot be reached, trying again",
+               {{"peer", peer.name},
+                {"for_seconds", std::round(absl::ToDoubleSeconds(again.left))},
+                {"reason", failure.message()}});
+  }
+}
+
 }  // namespace
 
-Retries::Retries(const CalledPeer& peer, const RetryOptions& options, uint64_t seed,
-                 const Sleeper& sleeper)
-    : peer_(peer), options_(options), seed_(seed), sleeper_(sleeper), begin_(options.now()) {}
+absl::Status AwaitRepetition(const Repetition& again, const CalledPeer& peer,
+                             const absl::Status& failure, const Sleeper& sleeper) {
+  LogNews(again, peer, failure);
+  const bool goes_on = again.wait == absl::ZeroDuration()
+                           ? sleeper(again.wait)
+                           : PauseOrReconnect(*peer.channel, again.wait, sleeper);
+  return goes_on ? absl::OkStatus() : absl::CancelledError("stopped");
+}
+
+void LogAnswersAgain(const CalledPeer& peer) { LogInfo("answers again", {{"peer", peer.name}}); }
 
 absl::Status Retries::Persist(absl::FunctionRef<absl::Status()> call) {
   for (;;) {
-    Begin();
+    tries_.OnBegin(now_());
     const absl::Status status = call();
     if (status.ok()) OnReached();
     if (status.ok() || !IsTransient(status)) return status;
-    if (absl::Status over = Await(status); !over.ok()) return over;
+    if (!sleeper_(absl::ZeroDuration())) return absl::CancelledError("stopped");
+    const absl::StatusOr<Repetition> again = tries_.OnFailure(status, peer_.name, now_());
+    if (!again.ok()) return again.status();
+    const absl::Status over = AwaitRepetition(*again, peer_, status, sleeper_);
+    if (!over.ok()) return over;
   }
 }
 
 void Retries::OnReached() {
-  if (!schedule_.has_value()) return;
-  schedule_.reset();
-  has_warned_ = false;
-  LogInfo("answers again", {{"peer", peer_.name}});
-}
-
-absl::Status Retries::Await(const absl::Status& failure) {
-  if (!sleeper_(absl::ZeroDuration())) return absl::CancelledError("stopped");
-  // A try this long was not an attempt to connect: the peer waited for a gradient or a round.
-  const bool took_long = options_.now() - begin_ >= options_.give_up_after;
-  if (took_long && !absl::IsDeadlineExceeded(failure)) OnReached();
-  const bool is_first = !schedule_.has_value();
-  if (is_first) {
-    schedule_.emplace(options_, seed_);
-    failing_since_ = options_.now();
-  }
-  const std::string reason(failure.message());
-  const char* const what =
-      absl::IsResourceExhausted(failure) ? "has too much to do" : "cannot be reached";
-  const std::optional<absl::Duration> wait = schedule_->Next(failure);
-  if (!wait) return schedule_->GivenUp(failure, fmt::format("{} {}: {}", peer_.name, what, reason));
-  if (is_first) {
-    LogInfo("waiting until it is ready", {{"peer", peer_.name}, {"reason", reason}});
-  } else if (!has_warned_ && options_.now() - failing_since_ >= kUsualStart) {
-    has_warned_ = true;
-    LogWarning(fmt::format("{}, trying again", what),
-               {{"peer", peer_.name},
-                {"for_seconds", absl::ToDoubleSeconds(options_.give_up_after)},
-                {"reason", reason}});
-  }
-  return Pause(*wait);
-}
-
-absl::Status Retries::AwaitFor(absl::Duration wait) {
-  OnReached();
-  return Pause(wait);
-}
-
-absl::Status Retries::Pause(absl::Duration wait) {
-  const bool goes_on = PauseOrReconnect(*peer_.channel, wait, sleeper_);
-  return goes_on ? absl::OkStatus() : absl::CancelledError("stopped");
+  if (tries_.OnReached()) LogAnswersAgain(peer_);
 }
 
 }  // namespace slipstream

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/process/steady_time.h"
+#include "common/protocol/composite_push.h"
 #include "common/rpc/message_bytes.h"
 #include "common/wire/chunk_bytes.h"
 #include "common/wire/chunk_wire.h"
@@ -54,7 +55,20 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
 
 Retries ShardClient::NewRetries() {
   // Whichever path calls take, the TCP channel shows whether the shard's machine can be reached.
-  return {channel_.peer(), options_.retry, options_.seed + Value(place_.shard), sleeper_};
+  return {channel_.peer(), options_.retry, options_.seed + Value(place_.shard), sleeper_,
+          options_.now};
+}
+
+PushTries ShardClient::NewTries(const PushHeader& header, bool has_values) {
+  return {{.retry = options_.retry,
+           .overload_timeout = options_.overload_timeout,
+           .seed = options_.seed + Value(place_.shard)},
+          {.has_values = has_values, .is_composite = IsComposite(header)},
+          aggregator_ ? &aggregator_->use() : nullptr};
+}
+
+absl::Status ShardClient::AwaitRepetition(const Repetition& again, const absl::Status& failure) {
+  return slipstream::AwaitRepetition(again, channel_.peer(), failure, sleeper_);
 }
 
 absl::Status ShardClient::Final(const absl::Status& failure) const {
@@ -132,14 +146,15 @@ absl::StatusOr<ShardClient::Pulled> ShardClient::Pull(
 bool ShardClient::AskAggregator(const PullRequest& request, WeightsArrival& weights, Pulled& pulled,
                                 const std::function<void(const WeightsHeader&)>& on_header,
                                 Retries& retries) {
-  const bool may_ask = aggregator_.has_value() && !request.trains && aggregator_->IsUsable();
+  const bool may_ask =
+      aggregator_.has_value() && !request.trains && aggregator_->use().IsUsable(options_.now());
   if (!may_ask) return false;
   const absl::Status status =
       Ask(aggregator_->channel(), request, weights, pulled, on_header, retries);
   if (status.ok()) {
-    aggregator_->OnAnswer();
+    if (aggregator_->use().OnAnswer()) aggregator_->LogUsedAgain();
   } else if (!is_stopped()) {
-    aggregator_->OnFailure(status);
+    aggregator_->Leave(status, aggregator_->use().OnFailure(options_.now()));
   }
   return status.ok();
 }

@@ -22,6 +22,7 @@
 #include "worker/client/shard_channel.h"
 #include "worker/client/shard_options.h"
 #include "worker/client/weights_arrival.h"
+#include "worker/core/push_tries.h"
 
 namespace slipstream {
 
@@ -94,8 +95,13 @@ class ShardClient {
   /// Null if there is no aggregator.
   AggregatorLink* aggregator() { return aggregator_ ? &*aggregator_ : nullptr; }
 
-  /// Returns a new counter for the tries of one call.
-  Retries NewRetries();
+  /// Returns what decides the tries of a push with this header, and with values or without.
+  PushTries NewTries(const PushHeader& header, bool has_values);
+
+  void LogAnswersAgain() const { slipstream::LogAnswersAgain(channel_.peer()); }
+
+  /// Waits before the next try of a push. CANCELLED if all calls were cancelled.
+  absl::Status AwaitRepetition(const Repetition& again, const absl::Status& failure);
 
   /// Lends the parts of the arena that gRPC sends.
   ArenaLoan& loan() { return loan_; }
@@ -112,6 +118,8 @@ class ShardClient {
   bool is_stopped() const { return cancel_.thrown(); }
 
  private:
+  Retries NewRetries();
+
   // These make one try.
   absl::Status Send(const InitializeHeader& header, std::span<const float> values,
                     Retries& retries);

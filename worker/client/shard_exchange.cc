@@ -16,13 +16,18 @@ namespace {
 
 absl::Status GivenUp() { return absl::AbortedError("the step was given up"); }
 
+absl::Status FailureOf(const PushReply& refusal) {
+  return absl::FailedPreconditionError(
+      fmt::format("{}: {}", Name(refusal.outcome), refusal.message));
+}
+
 }  // namespace
 
 ShardExchange::ShardExchange(ShardClient& shard, const ShardPush& push, WeightsArrival weights)
     : shard_(shard),
       push_(push),
       weights_(std::move(weights)),
-      retries_(shard.NewRetries()),
+      tries_(shard.NewTries(push_.header, !push_.values.empty())),
       stream_(&shard.stream()) {
   push_.header.count = push_.values.size();
   push_.header.chunk_bytes = static_cast<uint32_t>(shard.options().chunk_bytes);
@@ -37,79 +42,64 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
   if (std::exchange(is_answered_, false)) {
     const absl::Status taken = TakeWeights();
     if (taken.ok()) return End();
-    if (absl::Status over = AwaitNextTry(taken); !over.ok()) return over;
+    if (absl::Status over = OnFailure(taken); !over.ok()) return over;
   }
   for (;;) {
     absl::StatusOr<ExchangeAnswer> answer = Try();
-    if (answer.ok() && is_for_aggregator() && IsRefusal(answer->push.outcome)) {
-      shard_.aggregator()->OnRefusal(answer->push);
-      is_for_shard_ = true;
+    absl::Status over;
+    if (!answer.ok()) {
+      over = OnFailure(answer.status());
+    } else {
+      const auto next = tries_.OnAnswer(answer->push, shard_.name(), shard_.options().now());
+      if (next.ok()) Tell(*next);
+      if (next.ok() && next->is_over) {
+        is_answered_ = true;
+        return *std::move(answer);
+      }
       NoteEnd();
-      continue;
+      over = AwaitNextTry(next, FailureOf(answer->push));
     }
-    const bool is_not_combined = answer.ok() && answer->push.outcome == PushOutcome::kNotCombined;
-    if (is_not_combined && !IsComposite(push_.header)) {
-      return shard_.Final(absl::InternalError("answer: NOT_COMBINED to the push of one worker"));
-    }
-    const bool is_busy =
-        answer.ok() && !is_not_combined && Judge(answer->push.outcome) == PushVerdict::kSendAgain;
-    if (answer.ok() && !is_busy) {
-      is_answered_ = true;
-      return *std::move(answer);
-    }
-    const absl::Status over = is_busy ? AwaitMemory(answer->push) : AwaitNextTry(answer.status());
     if (!over.ok()) return over;
   }
 }
 
-absl::Status ShardExchange::AwaitNextTry(const absl::Status& failure) {
-  stream_->Close();  // The next try starts on a new stream.
-  weights_begin_.reset();
-  overload_end_.reset();
+absl::Status ShardExchange::OnFailure(const absl::Status& why) {
   times_.end = absl::Now();
-  if (is_for_aggregator() && !is_given_up() && !shard_.is_stopped()) {
-    shard_.aggregator()->OnFailure(failure);
-    is_for_shard_ = true;
-    return absl::OkStatus();
+  if (is_given_up() || shard_.is_stopped()) {
+    stream_->Close();
+    return shard_.Final(why);
   }
-  return IsTransient(failure) ? retries_.Await(failure) : shard_.Final(failure);
+  return AwaitNextTry(tries_.OnFailure(why, shard_.name(), shard_.options().now()), why);
 }
 
-absl::Status ShardExchange::AwaitMemory(const PushReply& reply) {
-  NoteEnd();
-  const absl::Time now = shard_.options().retry.now();
-  if (!overload_end_.has_value()) overload_end_ = now + shard_.options().overload_timeout;
-  if (now > *overload_end_) {
-    return absl::UnavailableError(fmt::format("{} has been overloaded for {}", shard_.name(),
-                                              DurationText(shard_.options().overload_timeout)));
+absl::Status ShardExchange::AwaitNextTry(const absl::StatusOr<PushTries::Next>& next,
+                                         const absl::Status& why) {
+  weights_begin_.reset();
+  if (!next.ok() || next->reopens) stream_->Close();
+  if (!next.ok()) return shard_.Final(next.status());
+  if (next->aggregator == PushTries::AggregatorNews::kFailed) {
+    shard_.aggregator()->Leave(why, next->is_first_failure);
+  } else if (next->aggregator == PushTries::AggregatorNews::kNotCombined) {
+    shard_.aggregator()->LogNotCombined(why);
   }
-  return retries_.AwaitFor(absl::Milliseconds(std::max(1u, reply.retry_after_ms)));
+  return shard_.AwaitRepetition(next->again, why);
 }
 
-void ShardExchange::ChooseStream() {
-  stream_ = &shard_.stream();
-  AggregatorLink* const aggregator = shard_.aggregator();
-  if (aggregator == nullptr) return;
-  if (push_.values.empty()) {
-    aggregator->stream().Close();
-  } else if (!is_for_shard_ && aggregator->IsUsable()) {
-    stream_ = &aggregator->stream();
-  }
+void ShardExchange::Tell(const PushTries::Next& next) {
+  if (next.is_back) shard_.LogAnswersAgain();
+  if (next.aggregator == PushTries::AggregatorNews::kUsedAgain) shard_.aggregator()->LogUsedAgain();
 }
 
 absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   // The step was aborted, so its answer is no longer needed: do not wait for an unreachable shard.
   if (is_given_up()) return GivenUp();
-  ChooseStream();
-  retries_.Begin();
+  const bool is_for_shard = tries_.Begin(shard_.options().now()) == PushTries::Peer::kShard;
+  if (shard_.aggregator() != nullptr && push_.values.empty()) shard_.aggregator()->stream().Close();
+  stream_ = is_for_shard ? &shard_.stream() : &shard_.aggregator()->stream();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
   weights_.StartTry();
   if (absl::Status written = WritePush(); !written.ok()) return written;
   absl::StatusOr<ExchangeAnswer> answer = ReadAnswer();
-  if (answer.ok() && is_for_aggregator() && !IsRefusal(answer->push.outcome)) {
-    shard_.aggregator()->OnAnswer();
-  }
-  if (answer.ok() && !is_for_aggregator()) retries_.OnReached();
   if (answer.ok() && push_.encoder != nullptr) {
     push_.encoder->OnOutcome(answer->push, Seal().clip);
   }
@@ -194,7 +184,7 @@ RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
 absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
   absl::StatusOr<ExchangeChunk> chunk = stream_->Receive();
   // The shard is reachable; it may be waiting for other workers.
-  if (absl::IsDeadlineExceeded(chunk.status())) retries_.OnReached();
+  if (absl::IsDeadlineExceeded(chunk.status()) && tries_.OnWait()) shard_.LogAnswersAgain();
   if (chunk.ok() && chunk->push.has_value() != is_first) {
     return absl::InternalError("answer: not one outcome, in its first message");
   }

@@ -13,9 +13,10 @@
 #include "worker/client/gradient_feed.h"
 #include "worker/client/push_encoder.h"
 #include "worker/client/raw_call.h"
-#include "worker/client/retries.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/weights_arrival.h"
+#include "worker/core/push_tries.h"
+#include "worker/core/worker_session.h"
 
 namespace slipstream {
 
@@ -34,12 +35,6 @@ struct ShardPush {
   /// Says how much of the whole gradient is final, and has its seal. Null if all of it is, and the
   /// header has the seal.
   GradientFeed* feed = nullptr;
-};
-
-/// The answer to a push. It has no weights if none were asked for or the push was refused.
-struct ExchangeAnswer {
-  PushReply push;
-  std::optional<WeightsHeader> weights;
 };
 
 /// When a lane did each part of one exchange, by this machine's clock. All fields but `busy`
@@ -62,13 +57,10 @@ struct LaneTimes {
 ///       … stop at a failure; handle an answer; nothing means that it is over …
 ///     }
 ///
-/// Chunks are sent from the last to the first, each as soon as it is final. The same push is sent
-/// again after a broken stream or RETRY_LATER. If an exchange is dropped before it is over, it ends
-/// the stream, so that an incomplete push does not count.
-///
-/// If the shard has an aggregator, a push with values goes there. If the aggregator refuses it, for
-/// whatever reason, or fails, the same push goes to the shard. A push without values goes to the
-/// shard, and ends the stream to the aggregator, which then does not wait for this worker.
+/// Chunks are sent from the last to the first, each as soon as it is final. PushTries decides where
+/// each try goes and what its end means. If an exchange is dropped before it is over, it ends the
+/// stream, so that an incomplete push does not count. A push without values ends the stream to the
+/// aggregator, which then does not wait for this worker.
 ///
 /// Not thread-safe: one owner, the shard's lane.
 class ShardExchange {
@@ -89,9 +81,6 @@ class ShardExchange {
   const LaneTimes& times() const { return times_; }
 
  private:
-  /// Chooses whom the next try is for.
-  void ChooseStream();
-
   /// Makes one try, up to its answer.
   absl::StatusOr<ExchangeAnswer> Try();
   absl::Status WritePush();
@@ -113,24 +102,24 @@ class ShardExchange {
 
   void NoteEnd();
 
-  /// These wait for the next try; not OK if no try may follow.
-  absl::Status AwaitNextTry(const absl::Status& failure);
-  absl::Status AwaitMemory(const PushReply& reply);
+  /// Ends a try that has failed, and waits for the next. Fails if no other may follow.
+  absl::Status OnFailure(const absl::Status& why);
 
-  bool is_for_aggregator() const { return stream_ != &shard_.stream(); }
+  /// Ends a try that was not the last, and waits for the next. `why`: the failure of the try, or
+  /// that of its answer. Fails if no other may follow.
+  absl::Status AwaitNextTry(const absl::StatusOr<PushTries::Next>& next, const absl::Status& why);
+
+  /// Logs what an answer says about the shard and its aggregator.
+  void Tell(const PushTries::Next& next);
+
   bool is_given_up() const { return push_.feed != nullptr && push_.feed->is_aborted(); }
 
   ShardClient& shard_;
   ShardPush push_;
   WeightsArrival weights_;
-  Retries retries_;
-
-  /// When a shard that has answered RETRY_LATER ever since is given up, by the clock of the retry
-  /// options. Empty if its last answer was another one.
-  std::optional<absl::Time> overload_end_;
+  PushTries tries_;
   LaneTimes times_;
   ExchangeStream* stream_;                      // The present try's.
-  bool is_for_shard_ = false;                   // The aggregator has not taken this push.
   bool is_answered_ = false;                    // The owner has the answer of this try.
   std::optional<ExchangeChunk> weights_begin_;  // The first message with weights of that answer.
   bool is_over_ = false;

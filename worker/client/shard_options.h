@@ -48,6 +48,9 @@ struct ShardOptions {
   ShardChannel::Options channel;
   RetryOptions retry;
 
+  /// Tests replace it.
+  SteadyClock now = SteadyNow;
+
   /// Seeds the jitter of the waits between tries.
   uint64_t seed = 1;
 

@@ -22,8 +22,6 @@ void WeightsArrival::Begin(const WeightsHeader& header) {
       header_ && (header_->version != header.version || header_->life != header.life);
   header_ = header;
   if (!replaces) return;
-  // Revoke even if no value came: a step may have begun with the version that was announced.
-  if (listener_ != nullptr) listener_->OnWeightsRevoked({begin_, begin_ + target_.size()});
   arrived_ = 0;
   told_ = 0;
 }

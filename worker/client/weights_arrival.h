@@ -38,8 +38,9 @@ class WeightsListener {
 /// tries as are needed.
 ///
 /// A version is immutable: a further try that brings the same version writes only the values that
-/// are missing. If it brings another version, the listener revokes the values that arrived before
-/// anything is overwritten, so that nobody computes from a mixture of versions.
+/// are missing. If it brings another version, all are written again. Whoever computes from them has
+/// to be stopped first (WorkerSession::OnAnswer says when), so that nobody computes from a mixture
+/// of versions.
 ///
 /// The shard does not need to send a version that the target already holds.
 ///

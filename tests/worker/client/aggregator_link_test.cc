@@ -30,7 +30,7 @@ ShardMap OneShard() {
 class AggregatorLinkTest : public testing::Test {
  protected:
   AggregatorLinkTest() {
-    options_.retry.now = [this] { return now_; };
+    options_.now = [this] { return now_; };
     options_.channel.transport = WireSpec::Transport::kTcp;
     MakeClient();
   }
@@ -135,22 +135,22 @@ TEST_F(AggregatorLinkTest, AnAggregatorThatFailedIsLeftAloneForLongerEachTime) {
   EXPECT_EQ(aggregator_->received(), 1) << "within the pause";
   EXPECT_EQ(shard_.received(), 2);
 
-  now_ += AggregatorLink::kFirstPause;
+  now_ += AggregatorUse::kFirstPause;
   aggregator_->AddFault(FakeShard::Fault::kBreakBeforeTaking);
   ASSERT_TRUE(Push(3).ok());
   EXPECT_EQ(aggregator_->received(), 2);
 
-  now_ += AggregatorLink::kFirstPause;
+  now_ += AggregatorUse::kFirstPause;
   ASSERT_TRUE(Push(4).ok());
   EXPECT_EQ(aggregator_->received(), 2) << "the second pause is longer";
 
-  now_ += AggregatorLink::kFirstPause;
+  now_ += AggregatorUse::kFirstPause;
   ASSERT_TRUE(Push(1).ok());
   EXPECT_EQ(aggregator_->taken().size(), 1u);
 }
 
 TEST_F(AggregatorLinkTest, AnAggregatorThatNeverCombinesIsLeftAlone) {
-  for (uint64_t sequence = 1; sequence <= AggregatorLink::kNotCombinedMax; ++sequence) {
+  for (uint64_t sequence = 1; sequence <= AggregatorUse::kNotCombinedMax; ++sequence) {
     aggregator_->RefuseNext(v1::NOT_COMBINED);
     ASSERT_TRUE(Push(sequence).ok());
   }
@@ -158,16 +158,16 @@ TEST_F(AggregatorLinkTest, AnAggregatorThatNeverCombinesIsLeftAlone) {
   EXPECT_EQ(aggregator_->received(), 3) << "within the pause";
   EXPECT_EQ(shard_.received(), 4);
 
-  now_ += AggregatorLink::kFirstPause;
+  now_ += AggregatorUse::kFirstPause;
   aggregator_->RefuseNext(v1::NOT_COMBINED);
   ASSERT_TRUE(Push(5).ok());
   EXPECT_EQ(aggregator_->received(), 4);
 
-  now_ += AggregatorLink::kFirstPause;
+  now_ += AggregatorUse::kFirstPause;
   ASSERT_TRUE(Push(6).ok());
   EXPECT_EQ(aggregator_->received(), 4) << "the second pause is longer";
 
-  now_ += AggregatorLink::kFirstPause;
+  now_ += AggregatorUse::kFirstPause;
   ASSERT_TRUE(Push(1).ok());
   EXPECT_EQ(aggregator_->taken().size(), 1u);
 }
@@ -186,10 +186,10 @@ TEST_F(AggregatorLinkTest, AfterAnyOtherRefusalThePushGoesToTheShardAndTheAggreg
     ASSERT_TRUE(reply.ok()) << reply.status();
     EXPECT_EQ(reply->outcome, PushOutcome::kApplied);
     EXPECT_EQ(now_, begin) << "without a pause";
-    EXPECT_FALSE(client_->aggregator()->IsUsable());
+    EXPECT_FALSE(client_->aggregator()->use().IsUsable(now_));
     ASSERT_TRUE(Push(++sequence).ok());
     EXPECT_EQ(aggregator_->received(), received + 1);
-    now_ += AggregatorLink::kPauseMax;
+    now_ += AggregatorUse::kPauseMax;
   }
 }
 

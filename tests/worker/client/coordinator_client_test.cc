@@ -59,12 +59,11 @@ class PatienceTest : public testing::Test {
 
   FakeCoordinator coordinator_;
   absl::Time now_ = absl::UnixEpoch();
-  CoordinatorClient client_{coordinator_.address(),
-                            {.retry = {.now = [this] { return now_; }}},
-                            [this](absl::Duration wait) {
-                              now_ += wait;
-                              return true;
-                            }};
+  CoordinatorClient client_{
+      coordinator_.address(), {.now = [this] { return now_; }}, [this](absl::Duration wait) {
+        now_ += wait;
+        return true;
+      }};
   absl::Status status_;
 };
 
@@ -244,7 +243,7 @@ TEST_F(CoordinatorStreamTest, ACoordinatorThatStaysSilentIsGivenUp) {
   CoordinatorClient::Options quick;
   quick.call_timeout = absl::Milliseconds(20);
   quick.retry.give_up_after = absl::Milliseconds(200);
-  quick.retry.now = [&now] { return now; };
+  quick.now = [&now] { return now; };
   const CoordinatorClient hasty(coordinator_.address(), quick, [&now](absl::Duration wait) {
     now += wait;
     return true;

@@ -36,7 +36,7 @@ ShardMap OneShard() {
 class ShardExchangeTest : public testing::Test {
  protected:
   ShardExchangeTest() {
-    options_.retry.now = [this] { return now_; };
+    options_.now = [this] { return now_; };
     options_.channel.transport = WireSpec::Transport::kTcp;
   }
 
@@ -72,7 +72,7 @@ class ShardExchangeTest : public testing::Test {
 // Under hardsync, a round may wait for a slow member for longer than a single call lasts.
 TEST_F(ShardExchangeTest, AnAnswerThatIsLateIsNoAbsenceHoweverOften) {
   options_.answer_timeout = absl::Milliseconds(50);
-  options_.retry.now = [this] { return now_ += absl::Seconds(10); };  // Passes at each look.
+  options_.now = [this] { return now_ += absl::Seconds(10); };  // Passes at each look.
   for (int i = 0; i < 3; ++i) shard_.AddFault(FakeShard::Fault::kAnswerNever);
 
   const absl::StatusOr<PushReply> reply = Push();
