@@ -1,4 +1,7 @@
+#include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "tests/simulation/checkers.h"
@@ -62,6 +65,68 @@ void CheckPushes(const Evidence& evidence, Findings& findings) {
     } else if (!is_due && found != entered.end()) {
       findings.Add("{}: in version {}, though never acknowledged, or lost", Text(key),
                    Value(found->second));
+    }
+  }
+}
+
+void CheckPulls(const History& history, Findings& findings) {
+  std::map<std::tuple<Incarnation, ShardId, Life>, uint64_t> taken;
+  for (const Event& event : history.events) {
+    if (const auto* answered = std::get_if<PushAnswered>(&event)) {
+      const PushKey& push = answered->push;
+      if (IsRefusal(answered->reply.outcome)) continue;
+      ++taken[{push.incarnation, push.shard, answered->reply.life}];
+    } else if (const auto* made = std::get_if<PullMade>(&event)) {
+      const uint64_t next = taken[{made->worker.incarnation, made->shard, made->life}] + 1;
+      if (Value(made->sequence) == next) continue;
+      findings.Add("shard {} worker {}#{}: a pull of life {} before push {}, which is {}",
+                   Value(made->shard), Value(made->worker.worker), Value(made->worker.incarnation),
+                   Value(made->life), Value(made->sequence), next);
+    }
+  }
+}
+
+namespace {
+
+/// A worker's use of the aggregator before one shard.
+struct Use {
+  absl::Time from = absl::InfinitePast();  // When it may be used again.
+  absl::Duration pause = absl::Seconds(1);
+  int not_combined = 0;
+  std::optional<PushKey> refused;  // Which has to go to the shard.
+
+  void Fail(absl::Time now) {
+    from = now + pause;
+    pause = std::min(pause * 2, absl::Seconds(30));
+  }
+};
+
+}  // namespace
+
+void CheckAggregators(const Scenario& scenario, const History& history, Findings& findings) {
+  const ClusterSpec& cluster = scenario.run.cluster;
+  if (cluster.tree.fanout == 0) return;
+  std::map<std::pair<Incarnation, ShardId>, Use> uses;
+  for (const Event& event : history.events) {
+    if (const auto* made = std::get_if<PushMade>(&event)) {
+      // A push that had no effect leaves its name to the next one.
+      uses[{made->push.incarnation, made->push.shard}].refused.reset();
+    } else if (const auto* tried = std::get_if<PushTried>(&event)) {
+      if (!tried->has_values || Value(tried->push.worker) >= cluster.workers) continue;
+      const Use& use = uses[{tried->push.incarnation, tried->push.shard}];
+      const bool is_due = tried->time >= use.from && use.refused != tried->push;
+      if (is_due == tried->is_to_aggregator) continue;
+      findings.Add("{}: sent to the {}", Text(tried->push), is_due ? "shard" : "aggregator");
+    } else if (const auto* answered = std::get_if<AggregatorAnswered>(&event)) {
+      Use& use = uses[{answered->push.incarnation, answered->push.shard}];
+      const bool is_taken = answered->outcome.has_value() && !IsRefusal(*answered->outcome);
+      if (is_taken) {
+        use = {};
+        continue;
+      }
+      use.refused = answered->push;
+      const bool combines = answered->outcome != PushOutcome::kNotCombined;
+      if (combines || ++use.not_combined >= 3) use.Fail(answered->time);
     }
   }
 }

@@ -239,6 +239,8 @@ std::vector<std::string> CheckAll(const Scenario& scenario, const History& histo
   CheckFreeLanes(history, findings);
   if (!history.is_finished) return findings.lines();
   CheckPushes(evidence, findings);
+  CheckPulls(history, findings);
+  CheckAggregators(scenario, history, findings);
   CheckStaleness(scenario, history, evidence, findings);
   CheckNumbers(scenario, history, evidence, findings);
   CheckCodec(scenario, history, evidence, findings);

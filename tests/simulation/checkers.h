@@ -16,6 +16,13 @@ namespace slipstream {
 /// Checks that every acknowledged push is in the weights once, and nothing else is.
 void CheckPushes(const Evidence& evidence, Findings& findings);
 
+/// Checks that a pull to train on names the sequence of the worker's next push in its life.
+void CheckPulls(const History& history, Findings& findings);
+
+/// Checks that pushes with values go to the aggregator, but to the shard once the aggregator has
+/// not combined them, and for a while after it has failed, or has combined nothing several times.
+void CheckAggregators(const Scenario& scenario, const History& history, Findings& findings);
+
 /// Checks, where shards keep logs, that no worker reads an answer before the log has the push, that
 /// an answer is the one that the shard stands by, and that no shard goes back to a checkpoint.
 void CheckSynced(const Scenario& scenario, const History& history, Findings& findings);

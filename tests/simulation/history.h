@@ -64,6 +64,21 @@ struct PushMade {
   uint32_t pipeline_slot = 0;
 };
 
+/// A worker sends a push, for the first time or again: to the shard, or to its aggregator.
+struct PushTried {
+  PushKey push;
+  bool has_values = false;
+  bool is_to_aggregator = false;
+  absl::Time time;
+};
+
+/// An aggregator has answered such a push, or the call has failed: then there is no outcome.
+struct AggregatorAnswered {
+  PushKey push;
+  std::optional<PushOutcome> outcome;
+  absl::Time time;
+};
+
 /// The complete payload of a push has reached a shard, or its aggregator, with these values.
 struct GradientArrived {
   PushKey push;
@@ -116,6 +131,14 @@ struct WeightsAsked {
   Identity trainer;
   Sequence sequence{};
   WorkerClock clock{};
+};
+
+/// A worker asks a shard for weights to train on. `sequence` is that of its next push in this life.
+struct PullMade {
+  ShardId shard{};
+  Identity worker;
+  Life life{};
+  Sequence sequence{};
 };
 
 /// Weights leave a shard, in answer to the call with this number. `trainer` is the worker that will
@@ -232,11 +255,12 @@ struct FinalReported {
   std::vector<float> weights;
 };
 
-using Event = std::variant<PushMade, GradientArrived, PushDecided, PushAnswered, UpdateOrdered,
-                           VersionPublished, WeightsAsked, WeightsServed, WeightsReceived,
-                           BatchBegun, SaveBegun, ServerKilled, ShardReturned, ShardWentOn,
-                           CoordinatorReturned, OrdersTaken, WorkerHeard, ViewMade, PhaseMade,
-                           WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
+using Event =
+    std::variant<PushMade, PushTried, AggregatorAnswered, GradientArrived, PushDecided,
+                 PushAnswered, UpdateOrdered, VersionPublished, PullMade, WeightsAsked,
+                 WeightsServed, WeightsReceived, BatchBegun, SaveBegun, ServerKilled, ShardReturned,
+                 ShardWentOn, CoordinatorReturned, OrdersTaken, WorkerHeard, ViewMade, PhaseMade,
+                 WorkEnded, AccuracyTaken, WorkerEnded, FinalReported>;
 
 /// A shard's own figures at the end.
 struct ShardEnd {

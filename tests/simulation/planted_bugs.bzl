@@ -268,6 +268,57 @@ PLANTED_BUGS = {
         "RemoveSegmentsBefore(disk_, directory_, *first)",
         "RemoveSegmentsBefore(disk_, directory_, *first + (PLANTED ? 1 : 0))",
     )]),
+    # A pull names the sequence of the newest life, whatever life it is for.
+    "pull_of_another_sequence": ("worker/core/worker_session.cc", [(
+        "core_.sequence(pull.shard, pull.min_life)",
+        "(PLANTED ? core_.sequence(pull.shard) : core_.sequence(pull.shard, pull.min_life))",
+    )]),
+    # A worker excuses itself at a shard that is asked again, and so may not be behind.
+    "called_during_an_exchange": ("worker/core/worker_session.cc", [(
+        "!exchange.is_under_way || exchange.slot != slot",
+        "PLANTED || !exchange.is_under_way || exchange.slot != slot",
+    )]),
+    # A worker computes from weights that a further answer replaces.
+    "weights_not_revoked": ("worker/core/worker_session.cc", [(
+        "before.has_value() && before != exchange.brought",
+        "!PLANTED && before.has_value() && before != exchange.brought",
+    )]),
+    # An aggregator that combines nothing is never left alone.
+    "not_combined_is_no_failure": ("worker/core/aggregator_use.cc", [(
+        "++not_combined_ >= kNotCombinedMax",
+        "(++not_combined_ >= kNotCombinedMax && !PLANTED)",
+    )]),
+    # An aggregator that failed once is never tried again.
+    "aggregator_left_for_good": ("worker/core/aggregator_use.cc", [(
+        "paused_until_ = now + next_pause_;",
+        "paused_until_ = PLANTED ? absl::InfiniteFuture() : now + next_pause_;",
+    )]),
+    # A push that an aggregator has not combined is sent there again, and not to the shard.
+    "refusal_goes_back_to_the_aggregator": ("worker/core/push_tries.cc", [(
+        "is_for_shard_ = true;",
+        "is_for_shard_ = !PLANTED || is_failure;",
+    )]),
+    # A push for which an aggregator has no place now is sent there again.
+    "busy_aggregator_is_waited_for": ("worker/core/push_tries.cc", [(
+        "if (IsRefusal(reply.outcome)) {",
+        "if (PLANTED && reply.outcome == PushOutcome::kRetryLater)" +
+        "  return {.again = {.wait = absl::Milliseconds(1)}};" +
+        "if (IsRefusal(reply.outcome)) {",
+    )]),
+    # A repetition is encoded again, with what the first try left over.
+    "repetition_encoded_again": ("worker/client/push_encoder.cc", [(
+        "if (begin < encoded_from_) {",
+        "if (PLANTED && begin >= encoded_from_ && !error_.empty()) {" +
+        "  error_.swap(next_error_);" +
+        "  EncodeChunk(gradient, begin, end);" +
+        "}" +
+        "if (begin < encoded_from_) {",
+    )]),
+    # A worker without work tells one shard alone that nobody need wait for it.
+    "rest_told_to_one_shard": ("worker/core/worker_core.cc", [(
+        "terms.rests = !terms.pull &&",
+        "terms.rests = !(PLANTED && Value(shard) > 0) && !terms.pull &&",
+    )]),
     # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
     "state_left_behind_by_a_draft": ("server/service/training_state.cc", [(
         "return std::move(made->to);",

@@ -32,13 +32,14 @@ std::vector<grpc::ByteBuffer> Chunked(std::span<const float> values, Encode enco
 
 ShardLane::ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
                      Network& network, const PushTries::Options& options,
-                     std::optional<uint32_t> group)
+                     std::optional<uint32_t> group, History* history)
     : shard_(shard),
       process_(process),
       queue_(queue),
       network_(network),
       options_(options),
-      group_(group) {}
+      group_(group),
+      history_(history) {}
 
 void ShardLane::Initialize(const InitializeHeader& header, std::span<const float> values,
                            Done done) {
@@ -93,6 +94,10 @@ void ShardLane::Try() {
   if (kind_ == StreamKind::kExchange) {
     is_to_aggregator_ = push_tries_->Begin(queue_.now()) == PushTries::Peer::kAggregator;
     push_.holds_base = weights_->Holds(push_.life, push_.base);
+    if (history_ != nullptr) {
+      history_->Add(
+          PushTried{KeyOf(shard_, push_), push_.count > 0, is_to_aggregator_, queue_.now()});
+    }
   } else {
     call_tries_->OnBegin(queue_.now());
   }
@@ -172,7 +177,13 @@ void ShardLane::OnExchangeMessage(const grpc::ByteBuffer& message) {
   if (weights_->is_complete()) End(weights_->header());
 }
 
+void ShardLane::NoteAggregator(std::optional<PushOutcome> outcome) {
+  if (!is_to_aggregator_ || history_ == nullptr) return;
+  history_->Add(AggregatorAnswered{KeyOf(shard_, push_), outcome, queue_.now()});
+}
+
 bool ShardLane::Deliver(const ExchangeAnswer& answer) {
+  NoteAggregator(answer.push.outcome);
   if (encoder_ != nullptr) encoder_->OnOutcome(answer.push);
   const absl::StatusOr<PushTries::Next> next =
       push_tries_->OnAnswer(answer.push, "the shard", queue_.now());
@@ -194,6 +205,7 @@ void ShardLane::OnEnd(const StreamPtr& stream, const absl::Status& status) {
   if (!is_busy() || is_pausing_ || is_aggregator != is_to_aggregator_) return;
   if (kind_ == StreamKind::kExchange) {
     PS_CHECK(!status.ok());
+    NoteAggregator(std::nullopt);
     return Repeat(push_tries_->OnFailure(status, "the shard", queue_.now()));
   }
   if (status.ok()) return End(weights_->header());

@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "tests/simulation/event_queue.h"
+#include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "worker/client/push_encoder.h"
 #include "worker/client/weights_arrival.h"
@@ -38,9 +39,10 @@ class ShardLane {
   using Done = std::function<void(const absl::StatusOr<std::optional<WeightsHeader>>&)>;
 
   /// `group`: that of the aggregator that takes pushes to the shard; nothing if there is none.
+  /// `history`: gets the tries of pushes; null if nobody asks for them.
   ShardLane(ShardId shard, const std::shared_ptr<Process>& process, EventQueue& queue,
             Network& network, const PushTries::Options& options,
-            std::optional<uint32_t> group = std::nullopt);
+            std::optional<uint32_t> group = std::nullopt, History* history = nullptr);
 
   /// Until `done`, the contents of `values` and the memory of `weights` must stay valid.
   void Initialize(const InitializeHeader& header, std::span<const float> values, Done done);
@@ -72,6 +74,7 @@ class ShardLane {
 
   /// Hands an answer over. Returns false if that was the end of the call.
   bool Deliver(const ExchangeAnswer& answer);
+  void NoteAggregator(std::optional<PushOutcome> outcome);
   void OnEnd(const StreamPtr& stream, const absl::Status& status);
   void Repeat(const absl::StatusOr<PushTries::Next>& next);
   void End(const absl::StatusOr<std::optional<WeightsHeader>>& result);
@@ -83,6 +86,7 @@ class ShardLane {
   Network& network_;
   const PushTries::Options options_;
   const std::optional<uint32_t> group_;
+  History* const history_;
 
   // The current call.
   StreamKind kind_ = StreamKind::kExchange;

@@ -20,6 +20,10 @@ namespace {
 
 constexpr size_t kAnswerChunkBytes = 512;
 
+// The first of the streams of draws of a seed's aggregators, one each.
+constexpr uint64_t kStreams = 6000;
+constexpr uint32_t kBusyPerMille = 10;
+
 }  // namespace
 
 SimAggregator::SimAggregator(const SimWorld& world, uint32_t group, ShardId shard, uint64_t number)
@@ -27,6 +31,7 @@ SimAggregator::SimAggregator(const SimWorld& world, uint32_t group, ShardId shar
       group_(group),
       shard_(shard),
       number_(number),
+      chance_(world.scenario.seed, kStreams + number),
       pushes_({.run = world.scenario.run,
                .shard = shard,
                .group = group,
@@ -67,9 +72,8 @@ void SimAggregator::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& m
   std::vector<float> values(chunk->values.count());
   CopyValues(chunk->values.segments(), values);
   PushFraming::Outcome outcome =
-      call.pushes.OnChunk(*std::move(chunk), std::nullopt, [this](const PushHeader& header) {
-        return pushes_.BeginPush(header, has_upstream_ ? "" : "no shard");
-      });
+      call.pushes.OnChunk(*std::move(chunk), std::nullopt,
+                          [this](const PushHeader& header) { return BeginPush(header); });
   if (auto* refused = std::get_if<PushFraming::Refused>(&outcome)) {
     PS_CHECK(!refused->ends_stream);
     Reply(call, {.push = std::move(refused->reply), .weights = std::nullopt});
@@ -83,6 +87,14 @@ void SimAggregator::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& m
     Reply(call, {.push = *std::move(sent_back), .weights = std::nullopt});
   }
   Advance();
+}
+
+BegunPush SimAggregator::BeginPush(const PushHeader& header) {
+  // No aggregator says so today, but the protocol lets it.
+  const bool is_busy = world_.network.IsFaulty() && chance_.Happens(kBusyPerMille);
+  BegunPush begun = pushes_.BeginPush(header, is_busy || !has_upstream_ ? "no shard" : "");
+  if (is_busy) begun.refusal->outcome = PushOutcome::kRetryLater;
+  return begun;
 }
 
 void SimAggregator::NoteArrival(const PushHeader& header, std::vector<float> values) {

@@ -21,6 +21,7 @@
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
 #include "server/storage/buffer_pool.h"
+#include "tests/simulation/chance.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/shard_lane.h"
 #include "tests/simulation/sim_server_sync.h"
@@ -69,6 +70,7 @@ class SimAggregator final : private OrdersSink {
   void OnUpstream(const std::string& /*address*/) override { has_upstream_ = true; }
   void Describe(v1::SyncServerRequest& request) override;
 
+  BegunPush BeginPush(const PushHeader& header);
   void NoteArrival(const PushHeader& header, std::vector<float> values);
 
   /// Does what the group has to do now, and looks at it again when patience ends.
@@ -85,6 +87,7 @@ class SimAggregator final : private OrdersSink {
   const uint64_t number_;
   const std::shared_ptr<Process> process_ = std::make_shared<Process>();
 
+  Chance chance_;
   PushGroup pushes_;
   bool has_upstream_ = false;
   std::map<uint64_t, Call> calls_;  // By stream.

@@ -290,8 +290,10 @@ void SimTraining::Finish() {
 void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) {
   for (const WorkerCore::ShardPull& pull : pulls) {
     const auto begin = [this, slot, pull](ShardLane& lane, ShardLane::Done done) {
-      lane.Pull(session_.PullFor(pull, slot), shards_.Part(slots_[slot].weights, pull.shard),
-                std::move(done));
+      const PullRequest request = session_.PullFor(pull, slot);
+      world_.history.Add(
+          PullMade{pull.shard, shards_.identity(), request.min_life, request.sequence});
+      lane.Pull(request, shards_.Part(slots_[slot].weights, pull.shard), std::move(done));
     };
     Call(pull.shard, slots_[slot].calls, begin, [this, slot, pull](const WeightsHeader& header) {
       shards_.NoteReceived(pull.shard, header, slots_[slot].weights);

@@ -44,8 +44,8 @@ std::vector<std::unique_ptr<ShardLane>> WorkerShards::MakeLanes() const {
   std::vector<std::unique_ptr<ShardLane>> lanes;
   for (const ShardId shard : all_) {
     options.seed = world_.scenario.run.seed + Value(identity_.incarnation) + Value(shard);
-    lanes.push_back(
-        std::make_unique<ShardLane>(shard, process_, world_.queue, world_.network, options, group));
+    lanes.push_back(std::make_unique<ShardLane>(shard, process_, world_.queue, world_.network,
+                                                options, group, &world_.history));
   }
   return lanes;
 }
