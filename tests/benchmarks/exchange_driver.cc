@@ -91,7 +91,8 @@ class Driver {
     const absl::Duration interval = HeartbeatInterval(joined_.lease, settings_.cluster.workers);
     heartbeat_ = std::make_unique<Heartbeat>(coordinator_, identity, interval, figures_, addresses_,
                                              interruption_);
-    units_ = std::make_unique<UnitFetcher>(coordinator_, identity, figures_, interruption_);
+    units_ = std::make_unique<UnitFetcher>(coordinator_, identity, settings_.StageOf(0).consistency,
+                                           1, figures_, interruption_);
     return PrepareModel();
   }
 
@@ -121,19 +122,19 @@ class Driver {
   absl::Status PrepareModel() {
     ModelProposal proposal{.layout = {}, .examples = kExamples, .data_fingerprint = 1};
     absl::Status status = proposal.layout.Append("weight", {weights_.size()});
-    while (status.ok()) {
-      absl::StatusOr<PreparedModel> model = AwaitModel(
-          coordinator_, joined_.identity, proposal, [this] { return interruption_.interrupted(); });
-      if (!model.ok()) return model.status();
-      if (!client_) {
-        const absl::Status made = MakeGradient();
-        if (!made.ok()) return made;
-        client_ = NewClient(proposal.layout, model->map);
-      }
-      if (model->grant == 0) return absl::OkStatus();
-      status = Initialize(model->grant);
-    }
-    return status;
+    if (!status.ok()) return status;
+    const auto stopped = [this] { return interruption_.interrupted(); };
+    const auto take_map = [&](const ShardMap& map) -> absl::Status {
+      if (client_ != nullptr) return absl::OkStatus();
+      if (absl::Status made = MakeGradient(); !made.ok()) return made;
+      client_ = NewClient(proposal.layout, map);
+      return absl::OkStatus();
+    };
+    const auto send = [this](uint64_t grant) {
+      return client_->Initialize(grant, weights_.span());
+    };
+    return slipstream::PrepareModel(coordinator_, joined_.identity, proposal,
+                                    {stopped, take_map, send});
   }
 
   /// Allocates the gradient in the same kind of memory as a worker's plan.
@@ -163,15 +164,6 @@ class Driver {
         interruption_.cancel_switch());
   }
 
-  absl::Status Initialize(uint64_t grant) {
-    if (absl::Status status = client_->Initialize(grant, weights_.span()); !status.ok())
-      return status;
-    v1::FinishInitializationRequest request;
-    *request.mutable_identity() = ToWire(joined_.identity);
-    request.set_grant(grant);
-    return coordinator_.FinishInitialization(request);
-  }
-
   absl::StatusOr<BatchRanges> NextBatches() {
     for (;;) {
       const absl::StatusOr<ParameterClient::Step> step = client_->Advance();
@@ -182,12 +174,11 @@ class Driver {
       if (std::holds_alternative<ParameterClient::Finished>(*step)) {
         return absl::OutOfRangeError("the run is over");
       }
-      units_->Ask(client_->newest_life());
+      units_->Ask(client_->wish().newest_life);
       const UnitFetcher::Result unit = units_->Await();
       if (!unit.ok()) return unit.status();
-      const auto* work = std::get_if<WorkUnit>(&*unit);
-      if (work == nullptr) return absl::OutOfRangeError("no work is left");
-      client_->OnUnit(*work);
+      if (!std::holds_alternative<WorkUnit>(*unit)) return absl::OutOfRangeError("no work is left");
+      if (absl::Status heeded = client_->OnNews(*unit); !heeded.ok()) return heeded;
     }
   }
 

@@ -63,30 +63,32 @@ MAY_INCLUDE = {
     "worker/allreduce": ("common/log", "common/process", "common/run", "worker/client"),
     "worker/client": ("common/files", "common/kernels", "common/layout", "common/local",
                       "common/log", "common/process", "common/protocol", "common/rpc",
-                      "common/run", "common/wire", "proto", "worker/core"),
+                      "common/run", "common/wire", "proto", "worker/core", "worker/member"),
     "worker/compute": ("common/files", "common/layout", "common/local", "common/log",
                        "common/model", "common/run", "worker/compute/cpu", "worker/compute/cuda"),
     "worker/compute/cpu": ("common/layout", "common/memory", "common/model", "worker/compute"),
     "worker/compute/cuda": ("common/layout", "common/log", "common/model", "worker/compute"),
     "worker/core": ("common/protocol",),
     "worker/data": ("common/model", "common/process", "common/run"),
+    "worker/member": ("common/layout", "common/protocol", "common/run", "common/wire", "proto",
+                      "worker/core"),
     "worker/model": ("common/layout",),
     "worker/python": ("common/config", "common/json", "common/layout", "common/local", "common/log",
                       "common/memory", "common/model_file", "common/process",
                       "common/protocol", "common/rpc", "common/run", "common/security",
-                      "common/wire", "proto", "worker/client", "worker/core", "worker/data", "worker/training"),
+                      "common/wire", "proto", "worker/client", "worker/core", "worker/data", "worker/member", "worker/training"),
     "worker/training": ("common/config", "common/files", "common/kernels", "common/kernels/rules",
                         "common/layout", "common/local", "common/log", "common/model",
                         "common/memory", "common/model_file", "common/policy", "common/process",
                         "common/protocol", "common/run", "common/wire", "worker/algorithm",
-                        "worker/allreduce", "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data",
+                        "worker/allreduce", "worker/client", "worker/compute", "worker/compute/cpu", "worker/core", "worker/data", "worker/member",
                         "worker/model"),
 }
 FOR_ALL = "common/base"
 
 # Folders whose code only decides: everything that it needs from the world is an argument.
 PURE = ("common/base", "common/policy", "common/kernels", "common/kernels/rules", "common/layout", "common/model",
-        "common/run", "common/protocol", "server/core", "worker/algorithm", "worker/core", "worker/model")
+        "common/run", "common/protocol", "server/core", "worker/algorithm", "worker/core", "worker/member", "worker/model")
 # Exceptions: the annotated lock, and the check that ends the process.
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 

@@ -15,8 +15,8 @@
 
 namespace slipstream {
 
-/// Makes a worker's calls to the coordinator, and repeats each until it is answered or given up. It
-/// plays the part of CoordinatorClient.
+/// Makes a worker's calls to the coordinator, and repeats each until it is answered or given up, as
+/// CallTries says.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class CoordinatorCalls {
@@ -30,7 +30,7 @@ class CoordinatorCalls {
   void Call(Method method, const Request& request,
             std::function<void(const absl::StatusOr<Reply>&)> done) {
     Try(method, request.SerializeAsString(),
-        std::make_shared<CallTries>(RetryOptions(), number_ + calls_++),
+        std::make_shared<CallTries>(retry_, number_ + calls_++),
         [this, done = std::move(done)](const absl::StatusOr<std::string>& bytes) {
           if (is_closed_) return;
           if (!bytes.ok()) return done(bytes.status());
@@ -39,6 +39,9 @@ class CoordinatorCalls {
           done(reply);
         });
   }
+
+  /// Sets for how long every later call is repeated.
+  void PersistFor(absl::Duration give_up_after) { retry_.give_up_after = give_up_after; }
 
   /// Suppresses all further answers.
   void Close() { is_closed_ = true; }
@@ -50,6 +53,7 @@ class CoordinatorCalls {
   const SimWorld world_;
   const std::shared_ptr<Process> process_;
   const uint64_t number_;
+  RetryOptions retry_;
   uint64_t calls_ = 0;
   bool is_closed_ = false;
 };

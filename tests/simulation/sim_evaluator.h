@@ -17,11 +17,13 @@
 #include "tests/simulation/shard_lane.h"
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
+#include "worker/core/weights_reading.h"
+#include "worker/member/heartbeat_news.h"
 
 namespace slipstream {
 
-/// Measures the model beside training, like Evaluator: reads the weights of all shards (of one
-/// version if there are rounds) and reports.
+/// Measures the model beside training: reads the weights of all shards, as WeightsReading says, and
+/// reports.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimEvaluator {
@@ -33,26 +35,22 @@ class SimEvaluator {
                std::function<void(const absl::Status&)> on_failure);
 
   /// Has no effect if the order was carried out already, or if another evaluation is under way.
-  void OnOrder(uint64_t order, bool is_final);
+  void OnOrder(const HeartbeatNews::Order& order);
 
-  bool is_reading() const { return reading_.has_value(); }
+  bool is_reading() const { return evaluation_.has_value(); }
   void Close();
 
  private:
   /// The current evaluation.
-  struct Reading {
-    uint64_t order = 0;
-    bool is_final = false;
+  struct Evaluation {
+    HeartbeatNews::Order order;
+    WeightsReading reading;
     std::vector<float> weights;
-    std::vector<LifeVersion> versions;
-    uint32_t stage = 0;  // The latest of the shards'.
     size_t lanes_busy = 0;
-    int tries_left = 0;
   };
 
-  void Read(const std::vector<ShardId>& shards, const LifeVersion& least);
+  void Read();
   void OnRead(ShardId shard, const absl::StatusOr<std::optional<WeightsHeader>>& weights);
-  void ReadOn();
   void Report();
 
   const SimWorld world_;
@@ -61,7 +59,7 @@ class SimEvaluator {
   CoordinatorCalls& calls_;
   const std::function<void(const absl::Status&)> on_failure_;
   std::vector<std::unique_ptr<ShardLane>> lanes_;
-  std::optional<Reading> reading_;
+  std::optional<Evaluation> evaluation_;
   uint64_t last_ = 0;
   bool is_closed_ = false;
 };

@@ -3,19 +3,21 @@
 #include <utility>
 
 #include "common/wire/shard_wire.h"
-#include "worker/client/work_progress.h"
 #include "worker/core/heartbeat_times.h"
+#include "worker/member/work_progress.h"
 
 namespace slipstream {
 
 SimHeartbeat::SimHeartbeat(const SimWorld& world, const std::shared_ptr<Process>& process,
                            CoordinatorCalls& calls, const std::vector<UnitProgress>& progress,
-                           OnReply on_reply)
+                           std::function<void()> on_news,
+                           std::function<void(const absl::Status&)> on_failure)
     : world_(world),
       process_(process),
       calls_(calls),
       progress_(progress),
-      on_reply_(std::move(on_reply)) {}
+      on_news_(std::move(on_news)),
+      on_failure_(std::move(on_failure)) {}
 
 void SimHeartbeat::Start(const Identity& identity, absl::Duration lease) {
   identity_ = identity;
@@ -42,9 +44,9 @@ void SimHeartbeat::Beat() {
   }
   calls_.Call<v1::HeartbeatReply>(Method::kHeartbeat, request,
                                   [this](const absl::StatusOr<v1::HeartbeatReply>& reply) {
-                                    work_ends_ |= reply.ok() && reply->work_ends();
-                                    if (reply.ok()) steps_ = reply->steps();
-                                    on_reply_(reply);
+                                    if (!reply.ok()) return on_failure_(reply.status());
+                                    news_.Note(*reply);
+                                    on_news_();
                                     if (!is_closed_) BeatLater();
                                   });
 }

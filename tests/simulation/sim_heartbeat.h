@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/protocol/shard_messages.h"
 #include "proto/coordinator.pb.h"
@@ -14,21 +14,22 @@
 #include "tests/simulation/network.h"
 #include "tests/simulation/sim_world.h"
 #include "worker/core/unit_queue.h"
+#include "worker/member/heartbeat_news.h"
 
 namespace slipstream {
 
-/// Tells the coordinator regularly, like Heartbeat, that the worker is alive and what it has done.
+/// Tells the coordinator regularly that the worker is alive and what it has done, and keeps the
+/// news.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimHeartbeat {
  public:
-  using OnReply = std::function<void(const absl::StatusOr<v1::HeartbeatReply>&)>;
-
-  /// `on_reply` is called with every answer, and closes this object after the last one it needs.
-  /// All arguments must outlive it.
+  /// `on_news` is called after every answer, and closes this object after the last one it needs.
+  /// `on_failure` is called if the coordinator does not want this worker, or is given up. All
+  /// arguments must outlive it.
   SimHeartbeat(const SimWorld& world, const std::shared_ptr<Process>& process,
                CoordinatorCalls& calls, const std::vector<UnitProgress>& progress,
-               OnReply on_reply);
+               std::function<void()> on_news, std::function<void(const absl::Status&)> on_failure);
 
   void Start(const Identity& identity, absl::Duration lease);
 
@@ -36,12 +37,7 @@ class SimHeartbeat {
   void Hurry() { is_hurried_ = true; }
   bool is_hurried() const { return is_hurried_; }
 
-  /// Returns whether no more work may be begun. Once true, it stays true.
-  bool work_ends() const { return work_ends_; }
-
-  /// Returns the number of mini-batches that the coordinator wants of the next pushes; 0 if it has
-  /// named none.
-  uint64_t steps() const { return steps_; }
+  const HeartbeatNews& news() const { return news_; }
   void Close() { is_closed_ = true; }
 
  private:
@@ -52,12 +48,12 @@ class SimHeartbeat {
   const std::shared_ptr<Process> process_;
   CoordinatorCalls& calls_;
   const std::vector<UnitProgress>& progress_;
-  const OnReply on_reply_;
+  const std::function<void()> on_news_;
+  const std::function<void(const absl::Status&)> on_failure_;
   Identity identity_;
   absl::Duration lease_;
   bool is_hurried_ = false;
-  bool work_ends_ = false;
-  uint64_t steps_ = 0;
+  HeartbeatNews news_;
   bool is_closed_ = false;
 };
 

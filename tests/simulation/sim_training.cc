@@ -25,7 +25,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
       progress_(progress),
       on_end_(std::move(on_end)),
       chance_(world.scenario.seed, kStreams + number),
-      units_(calls, shards.identity(), progress,
+      units_(world, calls, shards.identity(), progress,
              [this](const absl::Status& status) { OnUnitResult(status); }),
       session_(
           {.identity = shards.identity(),
@@ -43,6 +43,7 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
                 world.scenario.run.training.pipeline_depth),
       fragments_(world.scenario.run.worker.fragments(),
                  static_cast<uint64_t>(world.scenario.run.worker.parameters["fragment_delay"])),
+      turns_(world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()),
       pushed_(shards.map().shards()),
       is_heard_(shards.map().shards()) {
@@ -56,24 +57,31 @@ void SimTraining::Close() {
   if (newest_.has_value()) newest_->Close();
 }
 
-void SimTraining::Initialize(uint64_t grant, std::function<void()> done) {
+void SimTraining::Initialize(uint64_t grant, std::function<void(const absl::Status&)> done) {
   Slot& slot = slots_.front();
   slot.weights = world_.gradients.InitialWeights();
+  const auto first_failure = std::make_shared<absl::Status>();
   for (const ShardId shard : shards_.all()) {
     const auto begin = [this, shard, grant](ShardLane& lane, ShardLane::Done lane_done) {
       lane.Initialize(session_.InitializeFor(grant), shards_.Part(slots_.front().weights, shard),
                       std::move(lane_done));
     };
-    Call(shard, slot.calls, begin, [](const WeightsHeader&) { return absl::OkStatus(); });
+    ++slot.calls;
+    lanes_.Call(shard, begin, [this, &slot, first_failure](const auto& result) {
+      first_failure->Update(result.status());
+      --slot.calls;
+      CheckWaiting();
+    });
   }
-  Await([&slot] { return slot.calls == 0; }, std::move(done));
+  Await([&slot] { return slot.calls == 0; },
+        [first_failure, done = std::move(done)] { done(*first_failure); });
 }
 
 // The loop.
 
 void SimTraining::TakeTurn() {
-  if (heartbeat_.work_ends()) core().OnWorkEnds();
-  if (heartbeat_.steps() > 0) core().OnSteps(heartbeat_.steps());
+  if (heartbeat_.news().work_ends) core().OnWorkEnds();
+  if (heartbeat_.news().steps > 0) core().OnSteps(heartbeat_.news().steps);
   Advance(turn_, [this](const WorkerCore::Action& action) { OnTurn(action); });
 }
 
@@ -87,9 +95,13 @@ void SimTraining::OnTurn(const WorkerCore::Action& action) {
     if (has_to_wait) core().OnWait();
   }
   if (has_to_wait) return AwaitUnit(0);
-  slots_[turn_].is_finished = true;
-  if (std::ranges::all_of(slots_, [](const Slot& slot) { return slot.is_finished; })) {
-    return MayGoOn() ? AwaitUnit(0) : Finish();
+  switch (turns_.OnFinished(turn_)) {
+    case WorkTurns::Rest::kAwaitNews:
+      return AwaitUnit(0);
+    case WorkTurns::Rest::kOver:
+      return Finish();
+    case WorkTurns::Rest::kOthersGoOn:
+      break;
   }
   turn_ = (turn_ + 1) % slots_.size();
   TakeTurn();
@@ -149,32 +161,12 @@ void SimTraining::OnUnitResult(const absl::Status& status) {
 }
 
 void SimTraining::TakeUnit() {
-  const std::optional<SimUnits::Result> result = units_.Take();
-  if (!result.has_value()) return;
-  if (const auto* unit = std::get_if<WorkUnit>(&*result)) {
-    core().OnUnit(*unit);
-  } else if (const auto* stage = std::get_if<SimUnits::NextStage>(&*result)) {
-    EnterStage(*stage);
-  } else if (const auto* returned = std::get_if<SimUnits::Returned>(&*result)) {
-    core().OnReturned(returned->life);
-  } else {
-    has_no_more_units_ = true;
-    core().OnNoMoreUnits();
-  }
+  const std::optional<WorkNews> news = units_.Take();
+  if (!news.has_value()) return;
+  turns_.OnNews(*news);
+  session_.OnNews(*news);
   progress_ = core().progress();
   if (std::exchange(is_awaiting_unit_, false)) TakeTurn();
-}
-
-void SimTraining::EnterStage(const SimUnits::NextStage& next) {
-  const PolicyTraits traits = world_.scenario.PolicyOf(next.number).traits();
-  const bool goes_on = next.since <= stage_;
-  core().EnterStage({.number = next.number,
-                     .since = next.since,
-                     .in_step = traits.in_step,
-                     .releases_unused = traits.waits_for_members});
-  stage_ = next.number;
-  if (goes_on) return;
-  for (Slot& slot : slots_) slot.is_finished = false;
 }
 
 bool SimTraining::IsWanted(const WorkerCore::Action& action) const {

@@ -25,6 +25,7 @@
 #include "worker/client/push_encoders.h"
 #include "worker/core/fragments.h"
 #include "worker/core/unit_queue.h"
+#include "worker/core/work_turns.h"
 #include "worker/core/worker_core.h"
 #include "worker/core/worker_session.h"
 
@@ -48,7 +49,7 @@ class SimTraining {
               std::function<void(const absl::Status&)> on_end);
 
   /// Sends the initial weights to all shards, and then calls `done`.
-  void Initialize(uint64_t grant, std::function<void()> done);
+  void Initialize(uint64_t grant, std::function<void(const absl::Status&)> done);
 
   void Start() { TakeTurn(); }
 
@@ -63,7 +64,6 @@ class SimTraining {
 
     bool is_refused = false;  // Its last push, by every shard that has answered.
     bool is_revoked = false;  // Weights that its last push was to bring will not come.
-    bool is_finished = false;
 
     // The calls of this slot that are under way: pulls and excuses, and pushes.
     size_t calls = 0;
@@ -97,10 +97,6 @@ class SimTraining {
   void AwaitUnit(uint32_t settled);
   void OnUnitResult(const absl::Status& status);
   void TakeUnit();
-  void EnterStage(const SimUnits::NextStage& next);
-
-  /// True if the run may go on with another stage, or is in one that this worker does not know.
-  bool MayGoOn() const { return !has_no_more_units_; }
   bool IsWanted(const WorkerCore::Action& action) const;
   void Compute(const BatchRanges& batches);
   void ComputeFromWeights();
@@ -145,13 +141,12 @@ class SimTraining {
   std::vector<Slot> slots_;
   PushEncoders encoders_;
   const Fragments fragments_;
+  WorkTurns turns_;
   SimLanes lanes_;
   std::optional<SimNewestWeights> newest_;  // With free lanes.
   std::vector<PushKey> pushed_;             // By shard: the push sent last.
   std::vector<bool> is_heard_;              // By shard: whether that has been answered.
   std::optional<Waiting> waiting_;
-  uint32_t stage_ = 0;
-  bool has_no_more_units_ = false;
   uint32_t turn_ = 0;  // The slot whose turn it is.
   bool is_awaiting_unit_ = false;
   bool is_closed_ = false;

@@ -4,39 +4,26 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/protocol/shard_messages.h"
 #include "tests/simulation/coordinator_calls.h"
+#include "tests/simulation/sim_world.h"
 #include "worker/core/unit_queue.h"
+#include "worker/core/work_news.h"
+#include "worker/member/work_asking.h"
 
 namespace slipstream {
 
-/// Asks the coordinator for units of work, one at a time and ahead of need, like UnitFetcher.
+/// Asks the coordinator for units of work, one at a time and ahead of need, as WorkAsking says.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimUnits {
  public:
-  /// As UnitFetcher::NextStage.
-  struct NextStage {
-    uint32_t number = 0;
-    uint32_t since = 0;
-  };
-
-  /// As UnitFetcher::Returned.
-  struct Returned {
-    Life life{};
-  };
-
-  /// The coordinator's answer: a unit, the stage that the run is in, the life that shards in step
-  /// have begun, or nothing if there are no more units.
-  using Result = std::variant<std::monostate, WorkUnit, NextStage, Returned>;
-
   /// `progress` is the progress that a request reports. `on_result` is called when a result has
   /// come, or with the reason why none will. All arguments must outlive it.
-  SimUnits(CoordinatorCalls& calls, const Identity& identity,
+  SimUnits(const SimWorld& world, CoordinatorCalls& calls, const Identity& identity,
            const std::vector<UnitProgress>& progress,
            std::function<void(const absl::Status&)> on_result);
 
@@ -44,7 +31,7 @@ class SimUnits {
   void Ask(Life life);
 
   /// Returns the result of an earlier Ask() once, if it has come.
-  std::optional<Result> Take();
+  std::optional<WorkNews> Take();
 
   bool is_asking() const { return is_asking_; }
 
@@ -52,13 +39,11 @@ class SimUnits {
   void Fetch();
 
   CoordinatorCalls& calls_;
-  const Identity identity_;
   const std::vector<UnitProgress>& progress_;
   const std::function<void(const absl::Status&)> on_result_;
+  WorkAsking asking_;
   bool is_asking_ = false;
-  std::optional<Result> result_;
-  uint64_t newest_ = 0;
-  uint32_t stage_ = 0;
+  std::optional<WorkNews> result_;
   Life life_{};
 };
 

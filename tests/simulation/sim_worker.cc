@@ -9,13 +9,6 @@
 #include "common/wire/shard_wire.h"
 
 namespace slipstream {
-namespace {
-
-// The same value as in WorkerProgram.
-constexpr uint32_t kPrepareWaitMs = 500;
-
-}  // namespace
-
 SimWorker::SimWorker(const SimWorld& world, uint64_t number, std::optional<WorkerId> asked,
                      std::function<void(const absl::Status&)> on_end)
     : world_(world),
@@ -23,8 +16,9 @@ SimWorker::SimWorker(const SimWorld& world, uint64_t number, std::optional<Worke
       asked_(asked),
       on_end_(std::move(on_end)),
       calls_(world, process_, number),
-      heartbeat_(world, process_, calls_, progress_,
-                 [this](const absl::StatusOr<v1::HeartbeatReply>& reply) { OnBeat(reply); }) {}
+      heartbeat_(
+          world, process_, calls_, progress_, [this] { OnNews(); },
+          [this](const absl::Status& status) { Fail(status); }) {}
 
 void SimWorker::Crash() {
   world_.trace.Line("process {} crashes", number_);
@@ -55,37 +49,34 @@ void SimWorker::Start() {
         lease_ = absl::Milliseconds(reply->lease_ms());
         world_.trace.Line("process {} is worker {}#{}", number_, Value(identity_.worker),
                           Value(identity_.incarnation));
+        calls_.PersistFor(MembersPatience(lease_));
         heartbeat_.Start(identity_, lease_);
+        asking_.emplace(identity_, ModelProposal{.layout = world_.gradients.layout(),
+                                                 .examples = world_.scenario.examples_per_epoch,
+                                                 .data_fingerprint = world_.scenario.seed});
         PrepareModel();
       });
 }
 
 void SimWorker::PrepareModel() {
-  v1::PrepareModelRequest request;
-  *request.mutable_identity() = ToWire(identity_);
-  if (!has_named_model_) *request.mutable_layout() = ToWire(world_.gradients.layout());
-  request.set_examples(world_.scenario.examples_per_epoch);
-  request.set_data_fingerprint(world_.scenario.seed);
-  request.set_wait_ms(kPrepareWaitMs);
-  calls_.Call<v1::PrepareModelReply>(Method::kPrepareModel, request,
+  calls_.Call<v1::PrepareModelReply>(Method::kPrepareModel, asking_->Request(),
                                      [this](const absl::StatusOr<v1::PrepareModelReply>& reply) {
                                        if (!reply.ok()) return Fail(reply.status());
-                                       has_named_model_ = true;
-                                       OnPrepared(*reply);
+                                       const absl::StatusOr<std::optional<PreparedModel>> model =
+                                           asking_->OnReply(*reply);
+                                       PS_CHECK(model.ok());
+                                       model->has_value() ? OnPrepared(**model) : PrepareModel();
                                      });
 }
 
-void SimWorker::OnPrepared(const v1::PrepareModelReply& reply) {
-  if (reply.state() == v1::PrepareModelReply::WAIT) return PrepareModel();
-  if (!shards_.has_value()) JoinShards(reply.shard_map());
-  if (reply.state() == v1::PrepareModelReply::GRANTED) return Initialize(reply.grant());
+void SimWorker::OnPrepared(const PreparedModel& model) {
+  if (!shards_.has_value()) JoinShards(model.map);
+  if (model.grant > 0) return Initialize(model.grant);
   training_->Start();
 }
 
-void SimWorker::JoinShards(const v1::ShardMap& wire) {
-  const absl::StatusOr<ShardMap> map = FromWire(wire, world_.gradients.layout());
-  PS_CHECK(map.ok());
-  shards_.emplace(world_, process_, identity_, lease_, *map);
+void SimWorker::JoinShards(const ShardMap& map) {
+  shards_.emplace(world_, process_, identity_, lease_, map);
   training_.emplace(world_, process_, *shards_, calls_, heartbeat_, number_, progress_,
                     [this](const absl::Status& status) { OnTrained(status); });
   evaluator_.emplace(world_, process_, *shards_, calls_,
@@ -94,19 +85,22 @@ void SimWorker::JoinShards(const v1::ShardMap& wire) {
 
 void SimWorker::Initialize(uint64_t grant) {
   world_.trace.Line("worker {} initialises under grant {}", Value(identity_.worker), grant);
-  training_->Initialize(grant, [this, grant] { FinishInitialization(grant); });
+  training_->Initialize(grant, [this](const absl::Status& status) {
+    status.ok() ? FinishInitialization() : OnInitialized(status);
+  });
 }
 
-void SimWorker::FinishInitialization(uint64_t grant) {
-  v1::FinishInitializationRequest request;
-  *request.mutable_identity() = ToWire(identity_);
-  request.set_grant(grant);
+void SimWorker::FinishInitialization() {
   calls_.Call<v1::FinishInitializationReply>(
-      Method::kFinishInitialization, request,
+      Method::kFinishInitialization, asking_->Finish(),
       [this](const absl::StatusOr<v1::FinishInitializationReply>& reply) {
-        if (!reply.ok()) return Fail(reply.status());
-        PrepareModel();
+        OnInitialized(reply.status());
       });
+}
+
+void SimWorker::OnInitialized(const absl::Status& status) {
+  const absl::Status over = asking_->OnInitialized(status);
+  over.ok() ? PrepareModel() : Fail(over);
 }
 
 // Callbacks.
@@ -115,21 +109,16 @@ void SimWorker::OnTrained(const absl::Status& status) {
   if (!status.ok()) return Fail(status);
   world_.trace.Line("worker {} has no work left", Value(identity_.worker));
   heartbeat_.Hurry();
-  if (phase_ == Phase::kFinished) Leave(absl::OkStatus());
+  if (heartbeat_.news().phase == Phase::kFinished) Leave(absl::OkStatus());
 }
 
-void SimWorker::OnBeat(const absl::StatusOr<v1::HeartbeatReply>& reply) {
-  if (!reply.ok()) return Fail(reply.status());
-  const absl::StatusOr<Phase> phase = FromWire(reply->phase());
-  PS_CHECK(phase.ok());
-  phase_ = *phase;
-  if (phase_ == Phase::kFailed) {
-    return Fail(absl::AbortedError("the run failed: " + reply->failure()));
+void SimWorker::OnNews() {
+  const HeartbeatNews& news = heartbeat_.news();
+  if (news.phase == Phase::kFailed) {
+    return Fail(absl::AbortedError("the run failed: " + news.failure));
   }
-  if (phase_ == Phase::kFinished && heartbeat_.is_hurried()) return Leave(absl::OkStatus());
-  if (evaluator_.has_value()) {
-    evaluator_->OnOrder(reply->evaluation(), reply->evaluation_final());
-  }
+  if (news.phase == Phase::kFinished && heartbeat_.is_hurried()) return Leave(absl::OkStatus());
+  if (evaluator_.has_value() && news.order.has_value()) evaluator_->OnOrder(*news.order);
 }
 
 // The end.
@@ -151,9 +140,8 @@ void SimWorker::Leave(const absl::Status& status) {
   }
   world_.network.DropAllOf(process_);
   if (absl::IsFailedPrecondition(status)) return End(status);  // It was fenced: no member any more.
-  v1::LeaveRequest request;
-  *request.mutable_identity() = ToWire(identity_);
-  if (!status.ok()) request.set_failure(std::string(status.message()));
+  const std::string failure = status.ok() ? "" : std::string(status.message());
+  const v1::LeaveRequest request = LeaveRequestOf(identity_, failure, false, progress_);
   world_.network.Call(Method::kLeave, request.SerializeAsString(), process_,
                       [this, status](const absl::StatusOr<std::string>&) { End(status); });
 }

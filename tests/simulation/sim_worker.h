@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
-#include "common/protocol/view.h"
 #include "proto/coordinator.pb.h"
 #include "tests/simulation/coordinator_calls.h"
 #include "tests/simulation/network.h"
@@ -23,11 +22,11 @@
 #include "tests/simulation/sim_world.h"
 #include "tests/simulation/worker_shards.h"
 #include "worker/core/unit_queue.h"
+#include "worker/member/model_asking.h"
 
 namespace slipstream {
 
-/// One worker process in virtual time, with its faults. Like WorkerProgram it joins, trains and
-/// leaves.
+/// One worker process in virtual time, with its faults: it joins, trains and leaves.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
@@ -48,12 +47,13 @@ class SimWorker {
 
  private:
   void PrepareModel();
-  void OnPrepared(const v1::PrepareModelReply& reply);
-  void JoinShards(const v1::ShardMap& wire);
+  void OnPrepared(const PreparedModel& model);
+  void JoinShards(const ShardMap& map);
   void Initialize(uint64_t grant);
-  void FinishInitialization(uint64_t grant);
+  void FinishInitialization();
+  void OnInitialized(const absl::Status& status);
   void OnTrained(const absl::Status& status);
-  void OnBeat(const absl::StatusOr<v1::HeartbeatReply>& reply);
+  void OnNews();
 
   void Fail(const absl::Status& status);
   void Leave(const absl::Status& status);
@@ -64,12 +64,11 @@ class SimWorker {
   std::optional<WorkerId> asked_;
   const std::function<void(const absl::Status&)> on_end_;
   const std::shared_ptr<Process> process_ = std::make_shared<Process>();
-  bool has_named_model_ = false;
   bool is_leaving_ = false;
 
   Identity identity_;
   absl::Duration lease_;
-  std::optional<Phase> phase_;
+  std::optional<ModelAsking> asking_;  // Once it has registered.
   std::vector<UnitProgress> progress_;
   CoordinatorCalls calls_;
   SimHeartbeat heartbeat_;

@@ -12,7 +12,7 @@
 #include "worker/client/gradient_feed.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/core/unit_queue.h"
-#include "worker/core/worker_core.h"
+#include "worker/core/work_news.h"
 
 namespace slipstream {
 
@@ -55,7 +55,7 @@ class GradientClient {
   struct Compute {
     BatchRanges batches;
   };
-  struct AwaitUnit {};  // Call OnUnit or OnNoMoreUnits.
+  struct AwaitUnit {};  // OnNews has to follow.
   struct Finished {};
   using Step = std::variant<Compute, AwaitUnit, Finished>;
 
@@ -85,29 +85,38 @@ class GradientClient {
   /// arrived.
   virtual absl::Status Drain() = 0;
 
-  /// Goes on with a later stage of the run, see WorkerCore. Waits for everything that was begun,
-  /// unless the client goes on as it is.
-  virtual absl::Status EnterStage(const WorkerCore::Stage& stage) = 0;
+  /// Heeds what the coordinator answered to a request for work. Before it goes on with a later
+  /// stage of the run, it waits for everything that was begun, unless it goes on as it is.
+  virtual absl::Status OnNews(const WorkNews& news) = 0;
 
-  // Units of work, where the coordinator hands them out.
-  virtual void OnUnit(const WorkUnit& unit) = 0;
-  virtual void OnNoMoreUnits() = 0;
+  /// What the coordinator's heartbeats ask for.
+  struct Orders {
+    /// No more work is to be begun.
+    bool work_ends = false;
 
-  /// Notes that the shards, which are in step, have begun `life`, and that rounds come again.
-  virtual void OnReturned(Life life) = 0;
+    /// The number of mini-batches of the next pushes; 0 if none is named.
+    uint64_t steps = 0;
+  };
+  virtual void OnOrders(const Orders& orders) = 0;
 
-  /// Returns the newest life of a shard that is known.
-  virtual Life newest_life() const = 0;
-  virtual void OnSteps(uint64_t steps) = 0;
-  virtual bool wants_unit() const = 0;
+  /// What a request for work should say.
+  struct Wish {
+    /// Set if a unit should be asked for now, so that it arrives before it is needed.
+    bool wants_unit = false;
 
-  /// Notes that the coordinator has asked the workers to end.
-  virtual void OnWorkEnds() = 0;
+    /// The newest life of a shard that is known.
+    Life newest_life{};
+  };
+  virtual Wish wish() const = 0;
 
-  virtual std::vector<UnitProgress> progress() const = 0;
+  /// What was done so far.
+  struct Done {
+    std::vector<UnitProgress> units;
 
-  /// See WorkerCore.
-  virtual uint64_t split_pushes() const = 0;
+    /// See WorkerCore.
+    uint64_t split_pushes = 0;
+  };
+  virtual Done done() const = 0;
 
   /// Whether the next step computes from weights that are there when a push is finished. Otherwise
   /// its answer brings them.

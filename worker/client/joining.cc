@@ -10,20 +10,10 @@
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "common/wire/wire_text.h"
-#include "worker/client/work_progress.h"
 #include "worker/core/call_tries.h"
+#include "worker/member/work_progress.h"
 
 namespace slipstream {
-namespace {
-
-// Kept short, because a waiting call delays a program that is told to stop.
-constexpr uint32_t kWaitMilliseconds = 500;
-
-/// The most bytes of a failure's message that the coordinator is sent.
-constexpr size_t kReasonBytesMax = 1000;
-
-}  // namespace
-
 std::string HostName() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
@@ -68,12 +58,7 @@ ShardOptions ShardOptionsOf(const JoinedRun& joined, const ServerAddresses& addr
 absl::Status LeaveRun(const CoordinatorClient& coordinator, const Identity& identity,
                       const std::string& failure, bool ends_run,
                       const std::vector<UnitProgress>& progress) {
-  v1::LeaveRequest request;
-  *request.mutable_identity() = ToWire(identity);
-  if (!failure.empty()) request.set_failure(WireText(failure, kReasonBytesMax));
-  *request.mutable_progress() = ToWire(progress);
-  request.set_ends_run(ends_run);
-  return coordinator.Leave(request);
+  return coordinator.Leave(LeaveRequestOf(identity, failure, ends_run, progress));
 }
 
 absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,
@@ -92,70 +77,31 @@ absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& ide
   return fenced;
 }
 
-absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
-                                         const Identity& identity, const ModelProposal& proposal,
-                                         const std::function<bool()>& cancelled) {
-  v1::PrepareModelRequest request;
-  *request.mutable_identity() = ToWire(identity);
-  *request.mutable_layout() = ToWire(proposal.layout);
-  request.set_examples(proposal.examples);
-  request.set_data_fingerprint(proposal.data_fingerprint);
-  for (const auto& [name, digest] : proposal.frozen) {
-    v1::FrozenTensor& frozen = *request.add_frozen();
-    frozen.set_name(name);
-    frozen.set_digest(digest);
-  }
-  if (proposal.can_save.has_value()) request.set_can_save(*proposal.can_save);
-  if (!proposal.saving_failure.empty()) {
-    request.set_saving_failure(WireText(proposal.saving_failure, kReasonBytesMax));
-  }
-  request.set_wait_ms(kWaitMilliseconds);
+absl::Status PrepareModel(const CoordinatorClient& coordinator, const Identity& identity,
+                          const ModelProposal& proposal, const ModelSteps& steps) {
+  ModelAsking asking(identity, proposal);
   std::string waiting_for;
-  while (!cancelled()) {
-    const absl::StatusOr<v1::PrepareModelReply> reply = coordinator.PrepareModel(request);
+  while (!steps.cancelled()) {
+    const absl::StatusOr<v1::PrepareModelReply> reply = coordinator.PrepareModel(asking.Request());
     if (!reply.ok()) return reply.status();
-    request.clear_layout();  // Known from now on.
-    request.clear_frozen();
-    request.clear_can_save();
-    request.clear_saving_failure();
-    if (reply->state() == v1::PrepareModelReply::WAIT) {
+    absl::StatusOr<std::optional<PreparedModel>> model = asking.OnReply(*reply);
+    if (!model.ok()) return model.status();
+    if (!model->has_value()) {
       if (reply->message() != waiting_for) LogInfo("waiting", {{"for", reply->message()}});
       waiting_for = reply->message();
       continue;
     }
-    absl::StatusOr<ShardMap> map = FromWire(reply->shard_map(), proposal.layout);
-    if (!map.ok()) {
-      return absl::InternalError("coordinator: " + std::string(map.status().message()));
+    PreparedModel& prepared = **model;
+    if (absl::Status taken = steps.take_map(std::move(prepared.map)); !taken.ok()) return taken;
+    if (prepared.grant == 0) return absl::OkStatus();
+    absl::Status status = steps.send(prepared.grant);
+    if (status.ok()) status = coordinator.FinishInitialization(asking.Finish());
+    if (absl::Status over = asking.OnInitialized(status); !over.ok()) return over;
+    if (!status.ok()) {
+      LogInfo("asks for the initialisation again", {{"reason", status.message()}});
     }
-    const bool is_granted = reply->state() == v1::PrepareModelReply::GRANTED;
-    return PreparedModel{*std::move(map), is_granted ? reply->grant() : 0};
   }
   return absl::CancelledError("stopped");
-}
-
-absl::Status PrepareModel(const CoordinatorClient& coordinator, const Identity& identity,
-                          const ModelProposal& proposal, const ModelSteps& steps) {
-  for (uint64_t withdrawn = 0;;) {
-    absl::StatusOr<PreparedModel> model =
-        AwaitModel(coordinator, identity, proposal, steps.cancelled);
-    if (!model.ok()) return model.status();
-    if (absl::Status taken = steps.take_map(std::move(model->map)); !taken.ok()) return taken;
-    if (model->grant == 0) return absl::OkStatus();
-    absl::Status status = steps.send(model->grant);
-    if (status.ok()) {
-      v1::FinishInitializationRequest request;
-      *request.mutable_identity() = ToWire(identity);
-      request.set_grant(model->grant);
-      status = coordinator.FinishInitialization(request);
-    }
-    // The coordinator knows best: it refuses a worker that is fenced, and gives others a new grant.
-    const bool may_ask_again = absl::IsFailedPrecondition(status) && model->grant != withdrawn;
-    if (!status.ok() && !may_ask_again) return status;
-    if (may_ask_again) {
-      LogInfo("asks for the initialisation again", {{"reason", status.message()}});
-      withdrawn = model->grant;
-    }
-  }
 }
 
 absl::Status LeaveContact(const CoordinatorClient& coordinator, const Identity& identity,
@@ -173,7 +119,7 @@ absl::StatusOr<std::string> AwaitContact(const CoordinatorClient& coordinator,
   v1::MeetRequest request;
   *request.mutable_identity() = ToWire(identity);
   request.set_worker(Value(other));
-  request.set_wait_ms(kWaitMilliseconds);
+  request.set_wait_ms(ModelAsking::kWaitMilliseconds);
   while (!cancelled()) {
     const absl::StatusOr<v1::MeetReply> reply = coordinator.Meet(request);
     if (!reply.ok()) return reply.status();

@@ -5,20 +5,19 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
-#include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
 #include "common/run/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/server_addresses.h"
 #include "worker/client/shard_options.h"
 #include "worker/core/unit_queue.h"
+#include "worker/member/model_asking.h"
 
 namespace slipstream {
 
@@ -55,9 +54,7 @@ ShardOptions ShardOptionsOf(const JoinedRun& joined, const ServerAddresses& addr
                             const RunSpec& settings, const ShardMap& map,
                             const std::shared_ptr<grpc::ChannelCredentials>& credentials);
 
-/// Leaves the run. `failure`: why the worker cannot go on, for people; empty if it can. `ends_run`:
-/// no other worker could go on either. `progress`: what was pushed since the last heartbeat, and
-/// would otherwise be handed out again.
+/// Leaves the run (LeaveRequestOf).
 absl::Status LeaveRun(const CoordinatorClient& coordinator, const Identity& identity,
                       const std::string& failure, bool ends_run,
                       const std::vector<UnitProgress>& progress);
@@ -68,35 +65,6 @@ absl::Status LeaveRun(const CoordinatorClient& coordinator, const Identity& iden
 /// does not answer, this is `fenced` unchanged.
 absl::Status WhyFenced(const CoordinatorClient& coordinator, const Identity& identity,
                        const absl::Status& fenced);
-
-/// The model that this worker trains; it must be the same for all workers of a run.
-struct ModelProposal {
-  TensorLayout layout;
-  uint64_t examples = 0;
-  uint64_t data_fingerprint = 0;
-
-  /// Parts of the model that nobody trains: their names, and digests of their values.
-  std::vector<std::pair<std::string, uint64_t>> frozen = {};
-
-  /// Whether this worker can save weights that it measures, and if it cannot, why; empty if it was
-  /// told no place. Absent if it cannot tell.
-  std::optional<bool> can_save = {};
-  std::string saving_failure = {};
-};
-
-struct PreparedModel {
-  ShardMap map;
-
-  /// Not 0: send the initial weights to all shards under this grant, call FinishInitialization, and
-  /// ask again. 0: the model is ready to be pulled.
-  uint64_t grant = 0;
-};
-
-/// Waits until the model is ready or this worker is to initialise it. Returns CANCELLED once
-/// `cancelled` returns true.
-absl::StatusOr<PreparedModel> AwaitModel(const CoordinatorClient& coordinator,
-                                         const Identity& identity, const ModelProposal& proposal,
-                                         const std::function<bool()>& cancelled);
 
 /// What a worker does on the way to a model that is ready.
 struct ModelSteps {
@@ -110,9 +78,8 @@ struct ModelSteps {
   std::function<absl::Status(uint64_t grant)> send;
 };
 
-/// Waits until the model is ready, and initialises it each time that this worker is told to. If a
-/// server is started again meanwhile, its grant ends, and this worker or another is given a new
-/// one.
+/// Waits until the model is ready, and initialises it each time that this worker is told to
+/// (ModelAsking). Returns CANCELLED once `steps` say so.
 absl::Status PrepareModel(const CoordinatorClient& coordinator, const Identity& identity,
                           const ModelProposal& proposal, const ModelSteps& steps);
 

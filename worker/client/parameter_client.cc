@@ -247,10 +247,11 @@ void ParameterClient::Skip(uint32_t slot) {
   if (failure_.status().ok()) session_.core().OnBatchesSkipped(slot);
 }
 
-absl::Status ParameterClient::EnterStage(const WorkerCore::Stage& stage) {
+absl::Status ParameterClient::OnNews(const WorkNews& news) {
   MutexLock lock(mutex_);
-  if (!session_.core().GoesOnIn(stage)) AwaitLanes();
-  if (failure_.status().ok()) session_.core().EnterStage(stage);
+  const auto* next = std::get_if<NextStage>(&news);
+  if (next != nullptr && !session_.core().GoesOnIn(next->stage)) AwaitLanes();
+  if (failure_.status().ok()) session_.OnNews(news);
   return failure_.status();
 }
 
@@ -372,51 +373,22 @@ absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot,
   return shard.is_stopped() && !status.ok() ? absl::CancelledError("stopped") : status;
 }
 
-// These delegate to the core.
+// These delegate to the session.
 
-void ParameterClient::OnUnit(const WorkUnit& unit) {
+void ParameterClient::OnOrders(const Orders& orders) {
   MutexLock lock(mutex_);
-  session_.core().OnUnit(unit);
+  if (orders.work_ends) session_.core().OnWorkEnds();
+  if (orders.steps > 0) session_.core().OnSteps(orders.steps);
 }
 
-void ParameterClient::OnNoMoreUnits() {
+ParameterClient::Wish ParameterClient::wish() const {
   MutexLock lock(mutex_);
-  session_.core().OnNoMoreUnits();
+  return {session_.core().wants_unit(), session_.core().newest_life()};
 }
 
-void ParameterClient::OnReturned(Life life) {
+ParameterClient::Done ParameterClient::done() const {
   MutexLock lock(mutex_);
-  session_.core().OnReturned(life);
-}
-
-Life ParameterClient::newest_life() const {
-  MutexLock lock(mutex_);
-  return session_.core().newest_life();
-}
-
-void ParameterClient::OnWorkEnds() {
-  MutexLock lock(mutex_);
-  session_.core().OnWorkEnds();
-}
-
-void ParameterClient::OnSteps(uint64_t steps) {
-  MutexLock lock(mutex_);
-  session_.core().OnSteps(steps);
-}
-
-bool ParameterClient::wants_unit() const {
-  MutexLock lock(mutex_);
-  return session_.core().wants_unit();
-}
-
-std::vector<UnitProgress> ParameterClient::progress() const {
-  MutexLock lock(mutex_);
-  return session_.core().progress();
-}
-
-uint64_t ParameterClient::split_pushes() const {
-  MutexLock lock(mutex_);
-  return session_.core().split_pushes();
+  return {session_.core().progress(), session_.core().split_pushes()};
 }
 
 bool ParameterClient::goes_on() const {

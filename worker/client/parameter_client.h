@@ -163,8 +163,8 @@ class ParameterClient final : public GradientClient {
   absl::Status FinishPush(uint32_t slot, const PushSeal& seal) override;
 
   /// Pushes the values of these shards ahead of the others of the same gradient. BeginPush then
-  /// begins the rest; until that is finished or aborted, Advance, FetchForPush and EnterStage may
-  /// not be called. The values are final, and they count whether or not the rest does. REQUIRES:
+  /// begins the rest; until that is finished or aborted, Advance, FetchForPush and OnNews may not
+  /// be called. The values are final, and they count whether or not the rest does. REQUIRES:
   /// one slot; the shards are among ShardsToPush().
   absl::Status PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
                         const PushSeal& seal);
@@ -189,22 +189,10 @@ class ParameterClient final : public GradientClient {
   /// are unusable (not finite). Waits for the answers to older pushes.
   void Skip(uint32_t slot) override;
 
-  /// Goes on with a later stage of the run, see WorkerCore. Waits for everything that was begun,
-  /// unless the client goes on as it is.
-  absl::Status EnterStage(const WorkerCore::Stage& stage) override;
-
-  // Units of work, for policies without rounds.
-  void OnUnit(const WorkUnit& unit) override;
-  void OnNoMoreUnits() override;
-  void OnReturned(Life life) override;
-  Life newest_life() const override;
-  void OnWorkEnds() override;
-  void OnSteps(uint64_t steps) override;
-  bool wants_unit() const override;
-  std::vector<UnitProgress> progress() const override;
-
-  /// See WorkerCore.
-  uint64_t split_pushes() const override;
+  absl::Status OnNews(const WorkNews& news) override;
+  void OnOrders(const Orders& orders) override;
+  Wish wish() const override;
+  Done done() const override;
 
   /// See WorkerCore. No answer to such a push brings weights to compute from.
   bool goes_on() const override;

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -39,23 +38,10 @@ class WeightsReader {
                 CancelSwitch& cancel)
       : identity_(identity), group_(servers, map, options, sleeper, cancel) {}
 
-  /// Fills `weights` and returns what was read. Where all shards are updated in step, so that their
-  /// versions have the numbers of rounds as stamps, and the versions differ, it waits until the
-  /// shards behind publish the newest version. They may pass that version in the meantime, so it
-  /// tries a few times. If the versions still differ, the caller has to report it. A shard in an
-  /// earlier life than another one is behind, whatever its version.
+  /// Fills `weights` and returns what was read, as WeightsReading decides.
   absl::StatusOr<Reading> Read(std::span<float> weights);
 
  private:
-  using Age = std::pair<Life, Version>;
-
-  static Age AgeOf(const WeightsHeader& header) { return {header.life, header.version}; }
-
-  /// Pulls from these shards weights that are at least as new as `oldest`, and puts the headers of
-  /// the answers into `headers`, by shard.
-  absl::Status Pull(const std::vector<ShardId>& shards, const Age& oldest, std::span<float> weights,
-                    std::vector<WeightsHeader>& headers);
-
   const Identity identity_;
   ShardGroup group_;
 };

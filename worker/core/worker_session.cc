@@ -52,6 +52,18 @@ std::optional<WorkerCore::Action> WorkerSession::Next(uint32_t slot) const {
   return action;
 }
 
+void WorkerSession::OnNews(const WorkNews& news) {
+  if (const auto* unit = std::get_if<WorkUnit>(&news)) {
+    core_.OnUnit(*unit);
+  } else if (const auto* next = std::get_if<NextStage>(&news)) {
+    core_.EnterStage(next->stage);
+  } else if (const auto* returned = std::get_if<ShardsReturned>(&news)) {
+    core_.OnReturned(returned->life);
+  } else {
+    core_.OnNoMoreUnits();
+  }
+}
+
 void WorkerSession::BeginPush(uint32_t slot, const Gradient& gradient) {
   Slot& push = slots_.at(slot);
   if (!push.unsent.empty()) return;

@@ -13,6 +13,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
+#include "worker/core/work_news.h"
 #include "worker/core/worker_core.h"
 
 namespace slipstream {
@@ -67,8 +68,11 @@ class WorkerSession {
   /// what is due.
   std::optional<WorkerCore::Action> Next(uint32_t slot) const;
 
-  /// Units of work, stages of the run, and figures. Answers of shards come through this session
-  /// alone.
+  /// Heeds what the coordinator answered to a request for work. REQUIRES: as WorkerCore's functions
+  /// for it.
+  void OnNews(const WorkNews& news);
+
+  /// Units of work and figures. Answers of shards come through this session alone.
   WorkerCore& core() { return core_; }
   const WorkerCore& core() const { return core_; }
 

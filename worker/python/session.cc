@@ -84,7 +84,7 @@ void Session::Leave(const std::string& failure) {
     AbortOpen();
     // Pushes that were answered in the meantime count, so that others do not compute them again.
     (void)client_->Drain();
-    figures_.OnProgress(client_->progress());
+    figures_.OnProgress(client_->done().units);
   }
   const StepFigures::Figures figures = figures_.Read(absl::Now());
   // If the weights give one worker no finite values, they give them to none.
@@ -175,9 +175,9 @@ void Session::MakeClient() {
       options, std::vector<ParameterClient::Slot>{{weights_.span(), values_, nullptr}},
       [this](absl::Duration wait) { return interruption_.Sleep(wait); },
       interruption_.cancel_switch());
-  units_ = std::make_unique<UnitFetcher>(coordinator_, joined_.identity, figures_, interruption_);
-  work_ = std::make_unique<WorkSource>(settings_.StageOf(0).consistency, 1, *client_, *units_,
-                                       figures_);
+  units_ = std::make_unique<UnitFetcher>(
+      coordinator_, joined_.identity, settings_.StageOf(0).consistency, 1, figures_, interruption_);
+  work_ = std::make_unique<WorkSource>(1, *client_, *units_, figures_);
 }
 
 absl::StatusOr<std::optional<Session::Work>> Session::Next() {
@@ -190,8 +190,7 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
   bool fetches_again = has_measured && at_hand_.has_value() && !client_->goes_on();
   while (!is_over_) {
     if (interruption_.interrupted()) return Cause(absl::CancelledError("interrupted"));
-    if (heartbeat_->work_ends()) client_->OnWorkEnds();
-    if (const uint64_t steps = heartbeat_->steps(); steps > 0) client_->OnSteps(steps);
+    client_->OnOrders(heartbeat_->orders());
     absl::Status status = client_->Drain();
     if (!status.ok()) return Cause(status);
     const absl::StatusOr<ParameterClient::Step> step =
@@ -341,7 +340,7 @@ absl::StatusOr<bool> Session::LeaveOut(uint64_t batch, const std::string& what) 
   figures_.OnNonfinite(nonfinite_->count());
   if (!counted.ok()) return counted;
   client_->Skip(0);
-  figures_.OnProgress(client_->progress());
+  figures_.OnProgress(client_->done().units);
   return false;
 }
 

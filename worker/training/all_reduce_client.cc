@@ -97,7 +97,8 @@ absl::StatusOr<GradientClient::Step> AllReduceClient::Advance(uint32_t) {
 
 absl::Status AllReduceClient::TakeFirstWeights() {
   if (std::exchange(has_weights_, true)) return absl::OkStatus();
-  servers_.OnUnit({.id = kUnit, .first = 0, .batches = batches_total_});
+  const WorkUnit whole = {.id = kUnit, .first = 0, .batches = batches_total_};
+  if (absl::Status status = servers_.OnNews(whole); !status.ok()) return status;
   if (absl::Status status = servers_.Advance(0).status(); !status.ok()) return status;
   return servers_.Drain();
 }
@@ -179,7 +180,7 @@ absl::Status AllReduceClient::Publish(uint64_t end) {
   // Where all was left out, the weights are still those that were published last.
   if (collective_->rank() != 0 || examples_ == examples_published_) return absl::OkStatus();
   const uint64_t batches = end - published_;
-  servers_.OnSteps(batches);
+  servers_.OnOrders({.steps = batches});
   const absl::StatusOr<Step> step = servers_.Advance(0);
   if (!step.ok()) return step.status();
   const auto* compute = std::get_if<Compute>(&*step);
@@ -202,16 +203,15 @@ absl::Status AllReduceClient::Explain(const absl::Status& status) {
   return nobody_knows ? status : absl::CancelledError("stopped");
 }
 
-absl::Status AllReduceClient::EnterStage(const WorkerCore::Stage& stage) {
+absl::Status AllReduceClient::OnNews(const WorkNews& news) {
+  if (std::holds_alternative<NoMoreUnits>(news)) return absl::OkStatus();
   return absl::InternalError(
-      fmt::format("the coordinator names stage {} of a run whose workers add up gradients "
-                  "themselves, which has one stage",
-                  stage.number));
+      "the coordinator names units or stages in a run whose workers add up gradients themselves");
 }
 
-std::vector<UnitProgress> AllReduceClient::progress() const {
+GradientClient::Done AllReduceClient::done() const {
   if (collective_->rank() != 0) return {};
-  return {{.id = kUnit, .batches_done = done_}};
+  return {.units = {{.id = kUnit, .batches_done = done_}}};
 }
 
 std::vector<GradientClient::Transfer> AllReduceClient::TakeTransfers() {

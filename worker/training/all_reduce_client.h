@@ -72,21 +72,15 @@ class AllReduceClient final : public GradientClient {
   void Skip(uint32_t slot) override;
   absl::Status Drain() override { return failure_.status(); }
 
-  /// There is one stage, and nobody hands out units.
-  absl::Status EnterStage(const WorkerCore::Stage& stage) override;
-  void OnUnit(const WorkUnit&) override {}
-  void OnNoMoreUnits() override {}
-  void OnReturned(Life) override {}
-  Life newest_life() const override { return {}; }
-  void OnSteps(uint64_t) override {}
-  bool wants_unit() const override { return false; }
+  /// There is one stage, and nobody hands out units: the only news are that no more come.
+  absl::Status OnNews(const WorkNews& news) override;
 
   /// The other ranks hear of the end in the next round.
-  void OnWorkEnds() override { wants_end_ = true; }
+  void OnOrders(const Orders& orders) override { wants_end_ = orders.work_ends; }
+  Wish wish() const override { return {}; }
 
   /// Rank 0 reports the mini-batches of all ranks as its unit, which is the whole run.
-  std::vector<UnitProgress> progress() const override;
-  uint64_t split_pushes() const override { return 0; }
+  Done done() const override;
   bool goes_on() const override { return true; }
   std::vector<Transfer> TakeTransfers() override;
 

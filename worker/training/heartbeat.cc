@@ -10,8 +10,8 @@
 #include "common/process/exit_code.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
-#include "worker/client/work_progress.h"
 #include "worker/core/heartbeat_times.h"
+#include "worker/member/work_progress.h"
 
 namespace slipstream {
 namespace {
@@ -154,18 +154,10 @@ absl::StatusOr<std::optional<v1::HeartbeatReply>> Heartbeat::Tell(v1::HeartbeatR
 
 void Heartbeat::Note(const v1::HeartbeatReply& reply) {
   servers_.Note({reply.servers().begin(), reply.servers().end()});
-  const absl::StatusOr<Phase> phase = FromWire(reply.phase());
   MutexLock lock(mutex_);
-  if (phase.ok()) phase_ = *phase;
-  failure_ = reply.failure();
-  work_ends_ = work_ends_ || reply.work_ends();
-  steps_ = reply.steps();
-  if (reply.evaluation() != 0) {
-    order_ = {reply.evaluation(), reply.evaluation_epoch(), reply.evaluation_final(),
-              reply.evaluation_saves()};
-  }
-  if (phase_ == Phase::kFailed) {
-    interruption_.Fail(RunFailedError("the run failed: " + failure_));
+  news_.Note(reply);
+  if (news_.phase == Phase::kFailed) {
+    interruption_.Fail(RunFailedError("the run failed: " + news_.failure));
   }
   changed_.NotifyAll();
 }
@@ -189,10 +181,10 @@ absl::StatusOr<bool> Heartbeat::AwaitEndOrOrder(uint64_t newer_than) {
   is_hurried_ = true;
   changed_.NotifyAll();
   const absl::Status status = AwaitUntil([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return phase_ == Phase::kFinished || (order_ && order_->number > newer_than);
+    return news_.phase == Phase::kFinished || news_.HasOrder(newer_than);
   });
   if (!status.ok()) return status;
-  return phase_ == Phase::kFinished;
+  return news_.phase == Phase::kFinished;
 }
 
 absl::Status Heartbeat::EndTraining() {
@@ -203,26 +195,21 @@ absl::Status Heartbeat::EndTraining() {
   return AwaitUntil([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return has_told_of_end_; });
 }
 
-bool Heartbeat::work_ends() const {
+GradientClient::Orders Heartbeat::orders() const {
   MutexLock lock(mutex_);
-  return work_ends_;
-}
-
-uint64_t Heartbeat::steps() const {
-  MutexLock lock(mutex_);
-  return steps_;
+  return {.work_ends = news_.work_ends, .steps = news_.steps};
 }
 
 bool Heartbeat::HasOrder(uint64_t newer_than) const {
   MutexLock lock(mutex_);
-  return order_ && order_->number > newer_than;
+  return news_.HasOrder(newer_than);
 }
 
 std::optional<Heartbeat::Order> Heartbeat::AwaitOrder(uint64_t newer_than) {
   MutexLock lock(mutex_);
-  while (!is_closing_ && (!order_ || order_->number <= newer_than)) changed_.Wait(mutex_);
+  while (!is_closing_ && !news_.HasOrder(newer_than)) changed_.Wait(mutex_);
   if (is_closing_) return std::nullopt;
-  return order_;
+  return news_.order;
 }
 
 }  // namespace slipstream

@@ -12,10 +12,11 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
-#include "common/protocol/view.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/coordinator_stream.h"
+#include "worker/client/gradient_client.h"
 #include "worker/client/server_addresses.h"
+#include "worker/member/heartbeat_news.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
 
@@ -30,14 +31,7 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex.
 class Heartbeat {
  public:
-  struct Order {
-    uint64_t number = 0;
-    uint32_t epoch = 0;
-    bool is_final = false;
-
-    /// Set if the measured weights are to be saved.
-    bool saves = false;
-  };
+  using Order = HeartbeatNews::Order;
 
   /// Starts at once. worker/core/heartbeat_times.h says which interval to use. `tells_speed`:
   /// whether the coordinator decides by the worker's speed how many steps it takes. All other
@@ -57,12 +51,8 @@ class Heartbeat {
   /// Returns whether the run has ended.
   absl::StatusOr<bool> AwaitEndOrOrder(uint64_t newer_than);
 
-  /// True once the coordinator has asked the workers to end; never false again.
-  bool work_ends() const;
-
-  /// Returns the number of mini-batches that the coordinator wants of the next pushes; 0 if it has
-  /// named none.
-  uint64_t steps() const;
+  /// Returns what the coordinator has asked of the workers so far.
+  GradientClient::Orders orders() const;
 
   /// Asks the coordinator to end training, and waits until it has heard that. Fails with CANCELLED
   /// if this worker is interrupted.
@@ -108,13 +98,9 @@ class Heartbeat {
   CondVar changed_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_hurried_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<Phase> phase_ ABSL_GUARDED_BY(mutex_);
-  std::string failure_ ABSL_GUARDED_BY(mutex_);
-  bool work_ends_ ABSL_GUARDED_BY(mutex_) = false;
+  HeartbeatNews news_ ABSL_GUARDED_BY(mutex_);
   bool ends_training_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_told_of_end_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<Order> order_ ABSL_GUARDED_BY(mutex_);
   uint64_t evaluation_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t measured_ ABSL_GUARDED_BY(mutex_) = 0;
 

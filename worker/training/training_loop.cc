@@ -34,7 +34,7 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
       plans_(plans),
       slots_(options.threads != nullptr ? 1 : static_cast<uint32_t>(plans.size())),
       client_(client),
-      work_(options.first_policy, slots_, client, units, figures),
+      work_(slots_, client, units, figures),
       heartbeat_(heartbeat),
       figures_(figures),
       interruption_(interruption),
@@ -48,8 +48,7 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
 absl::Status TrainingLoop::Run() {
   uint32_t slot = 0;
   while (!interruption_.interrupted()) {
-    if (heartbeat_.work_ends()) client_.OnWorkEnds();
-    if (const uint64_t steps = heartbeat_.steps(); steps > 0) client_.OnSteps(steps);
+    client_.OnOrders(heartbeat_.orders());
     const absl::Time turn = absl::Now();
     if (absl::Status saved = SaveState(); !saved.ok()) return saved;
     const uint64_t before = steps_;
@@ -400,7 +399,7 @@ void TrainingLoop::LeaveOut(uint32_t slot) {
   ExpectWeights(slot);
   last_over_ = steps_;
   client_.Skip(slot);
-  figures_.OnProgress(client_.progress());
+  figures_.OnProgress(client_.done().units);
 }
 
 void TrainingLoop::ExpectWeights(uint32_t slot) {

@@ -84,9 +84,6 @@ class TrainingLoop {
     /// The number of non-finite steps in a row that is a failure; fewer are left out. ≥ 1.
     uint32_t nonfinite_max = 10;
 
-    /// As for WorkSource.
-    ConsistencySpec first_policy;
-
     /// Saves the worker's state between pushes, if the run asks for that; else null.
     StateKeeper* state = nullptr;
 

@@ -1,29 +1,18 @@
 #include "worker/training/unit_fetcher.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "absl/time/clock.h"
 #include "common/base/check.h"
-#include "common/wire/shard_wire.h"
-#include "worker/client/work_progress.h"
 
 namespace slipstream {
-namespace {
-
-// How long a request waits for a unit. It is short, because each request also reports progress.
-constexpr absl::Duration kWait = absl::Milliseconds(100);
-
-}  // namespace
-
 UnitFetcher::UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
-                         const StepFigures& figures, Interruption& interruption)
-    : identity_(identity),
-      figures_(figures),
+                         const ConsistencySpec& first, uint32_t slots, const StepFigures& figures,
+                         Interruption& interruption)
+    : figures_(figures),
       interruption_(interruption),
       stream_(coordinator),
+      asking_(identity, first, slots),
       thread_([this] { Run(); }) {}
 
 UnitFetcher::~UnitFetcher() {
@@ -79,40 +68,15 @@ bool UnitFetcher::IsClosing() {
 
 UnitFetcher::Result UnitFetcher::Fetch(Life life) {
   while (!interruption_.interrupted() && !IsClosing()) {
-    v1::GetWorkRequest request;
-    *request.mutable_identity() = ToWire(identity_);
-    *request.mutable_progress() = ToWire(figures_.Read(absl::Now()).progress);
-    request.set_newest_unit(newest_unit_);
-    request.set_stage(stage_);
-    request.set_life(Value(life));
-    request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)));
-    const absl::StatusOr<v1::GetWorkReply> reply = stream_.Ask(request, kWait);
+    const auto progress = figures_.Read(absl::Now()).progress;
+    const absl::StatusOr<v1::GetWorkReply> reply =
+        stream_.Ask(asking_.Request(progress, life), WorkAsking::kWait);
     if (!reply.ok()) return reply.status();
-    if (reply->state() == v1::GetWorkReply::FINISHED) return NoMoreUnits{};
-    if (reply->state() == v1::GetWorkReply::RETURNED && reply->life() > Value(life)) {
-      return Returned{Life{reply->life()}};
-    }
-    if (reply->state() == v1::GetWorkReply::STAGE && reply->stage() > stage_) {
-      return TakeStage(*reply);
-    }
-    if (reply->state() != v1::GetWorkReply::UNIT) continue;
-    if (reply->batches() == 0) return absl::InternalError("the coordinator sent an empty unit");
-    newest_unit_ = reply->unit();
-    return WorkUnit{reply->unit(), reply->first_batch(), reply->batches()};
+    absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(*reply, life);
+    if (!news.ok()) return news.status();
+    if (news->has_value()) return **std::move(news);
   }
   return absl::CancelledError("stopped");
-}
-
-UnitFetcher::Result UnitFetcher::TakeStage(const v1::GetWorkReply& reply) {
-  const auto row = std::ranges::find(kPolicyRows, reply.policy(), &PolicyRow::name);
-  if (row == kPolicyRows.end() || reply.since_stage() > reply.stage()) {
-    return absl::InternalError(
-        fmt::format("the coordinator names stage {}, since {}, of policy \"{}\", which this worker "
-                    "does not know",
-                    reply.stage(), reply.since_stage(), reply.policy()));
-  }
-  stage_ = reply.stage();
-  return NextStage{.number = stage_, .since = reply.since_stage(), .policy = row->kind};
 }
 
 }  // namespace slipstream

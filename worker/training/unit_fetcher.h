@@ -4,15 +4,15 @@
 #include <cstdint>
 #include <optional>
 #include <thread>
-#include <variant>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/policy_rows.h"
+#include "common/run/consistency_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/coordinator_stream.h"
-#include "worker/core/unit_queue.h"
+#include "worker/core/work_news.h"
+#include "worker/member/work_asking.h"
 #include "worker/training/interruption.h"
 #include "worker/training/step_figures.h"
 
@@ -24,27 +24,12 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex. One thread calls Ask, Take and Await.
 class UnitFetcher {
  public:
-  /// The run has reached this stage, and units of work are of it.
-  struct NextStage {
-    uint32_t number = 0;
+  using Result = absl::StatusOr<WorkNews>;
 
-    /// As in WorkerCore::Stage.
-    uint32_t since = 0;
-    PolicyKind policy = PolicyKind::kSoftsync;
-  };
-
-  /// The shards, which are in step, have begun this life: rounds that were done come again.
-  struct Returned {
-    Life life{};
-  };
-
-  /// No more units will come.
-  struct NoMoreUnits {};
-  using Result = absl::StatusOr<std::variant<WorkUnit, NextStage, Returned, NoMoreUnits>>;
-
-  /// All arguments must outlive the fetcher.
+  /// `first` and `slots`: as in WorkAsking. All other arguments must outlive the fetcher.
   UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
-              const StepFigures& figures, Interruption& interruption);
+              const ConsistencySpec& first, uint32_t slots, const StepFigures& figures,
+              Interruption& interruption);
   ~UnitFetcher();
   UnitFetcher(const UnitFetcher&) = delete;
   UnitFetcher& operator=(const UnitFetcher&) = delete;
@@ -64,11 +49,7 @@ class UnitFetcher {
   bool IsClosing();
   Result Fetch(Life life);
 
-  /// Takes the answer that the run is in a later stage.
-  Result TakeStage(const v1::GetWorkReply& reply);
-
   // Constant after construction.
-  const Identity identity_;
   const StepFigures& figures_;
   Interruption& interruption_;
 
@@ -81,9 +62,7 @@ class UnitFetcher {
 
   // Owned by the thread:
   WorkStream stream_;
-  // Sent with each request, so that a unit whose answer was lost is sent again.
-  uint64_t newest_unit_ = 0;
-  uint32_t stage_ = 0;  // The stage that results were given for.
+  WorkAsking asking_;
 
   std::thread thread_;
 };

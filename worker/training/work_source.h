@@ -2,11 +2,10 @@
 #define SLIPSTREAM_WORKER_TRAINING_WORK_SOURCE_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
-#include "common/run/consistency_spec.h"
 #include "worker/client/gradient_client.h"
+#include "worker/core/work_turns.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/unit_fetcher.h"
 
@@ -19,10 +18,8 @@ namespace slipstream {
 /// Not thread-safe: one owner, the client's.
 class WorkSource {
  public:
-  /// `first`: the first policy of the run, with the staleness guard, which is the same for all.
   /// `slots`: the client's. All other arguments must outlive this object.
-  WorkSource(const ConsistencySpec& first, uint32_t slots, GradientClient& client,
-             UnitFetcher& units, StepFigures& figures);
+  WorkSource(uint32_t slots, GradientClient& client, UnitFetcher& units, StepFigures& figures);
 
   /// Heeds the client's answer Finished for a slot. Returns whether no slot has work left in this
   /// run. If the others have none in this stage, it waits for the next stage, or for the end of
@@ -43,18 +40,14 @@ class WorkSource {
   void TellFigures();
 
  private:
-  absl::Status TakeUnit(const UnitFetcher::Result& result);
-  absl::Status EnterStage(const UnitFetcher::NextStage& next);
+  absl::Status Heed(const UnitFetcher::Result& news);
 
   // Constant after construction.
   GradientClient& client_;
   UnitFetcher& units_;
   StepFigures& figures_;
 
-  ConsistencySpec consistency_;  // In this stage.
-  uint32_t stage_ = 0;
-  std::vector<bool> finished_;  // By slot: in this stage.
-  bool has_no_more_units_ = false;
+  WorkTurns turns_;
 };
 
 }  // namespace slipstream

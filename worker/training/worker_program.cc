@@ -312,7 +312,8 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                       data_.test, *device_, *keeper_, coordinator_, heartbeat, interruption_);
   // Ends the evaluator's wait for orders, also if the code below throws.
   const absl::Cleanup ends_orders = [&heartbeat] { heartbeat.Close(); };
-  UnitFetcher units(coordinator_, joined_.identity, figures_, interruption_);
+  UnitFetcher units(coordinator_, joined_.identity, settings_.StageOf(0).consistency,
+                    settings_.training.pipeline_depth, figures_, interruption_);
   const WorkerSlowdown slowdown = settings_.testing.SlowdownOf(joined_.identity.worker);
   if (!slowdown.is_none()) {
     LogWarning("slowed for a test (testing.workers)", {{"by", slowdown.ToText()}});
@@ -328,7 +329,6 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
                      .push_delay_max = settings_.testing.push_delay_max,
                      .slowdown = slowdown,
                      .nonfinite_max = settings_.training.nonfinite_max,
-                     .first_policy = settings_.StageOf(0).consistency,
                      .state = state_.get(),
                      .push_codec = settings_.wire.push_codec},
                     data_.train, plans_.plans(), client, units, heartbeat, figures_, interruption_);
@@ -338,7 +338,7 @@ absl::Status WorkerProgram::Train(Heartbeat& heartbeat) {
     // consequence.
     if (absl::Status failure = client.Drain(); !failure.ok()) status = failure;
     // Report pushes that were answered in the meantime, so that others do not compute them again.
-    figures_.OnProgress(client.progress());
+    figures_.OnProgress(client.done().units);
   }
   if (status.ok()) {
     const StepFigures::Figures figures = figures_.Read(absl::Now());

@@ -20,7 +20,7 @@ class MovedServerTest : public ParameterClientTest {
     addresses_.Note({first_.address(), second_.address()});
     elsewhere_.ReturnTo(0);
     client_ = NewClient();
-    client_->OnUnit({.id = 1, .first = 7, .batches = 9});
+    EXPECT_TRUE(client_->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 9}).ok());
     EXPECT_EQ(NextBatches(), (BatchRanges{{7u}}));
     EXPECT_TRUE(Push(*client_, 7).ok());
     EXPECT_EQ(NextBatches(), (BatchRanges{{8u}}));

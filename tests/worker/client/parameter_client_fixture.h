@@ -94,8 +94,8 @@ class ParameterClientTest : public testing::Test {
   /// Returns a client that has pulled, and whose unit has two batches, 7 and 8.
   std::unique_ptr<ParameterClient> NewReadyClient() {
     auto client = NewClient();
-    client->OnUnit({.id = 1, .first = 7, .batches = 2});
-    client->OnNoMoreUnits();
+    EXPECT_TRUE(client->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 2}).ok());
+    EXPECT_TRUE(client->OnNews(NoMoreUnits{}).ok());
     EXPECT_TRUE(client->Advance().ok());
     return client;
   }

@@ -21,7 +21,7 @@ TEST_F(ParameterClientTest, InitialWeightsArriveOnEveryShardAndComeBack) {
   ASSERT_TRUE(client->Initialize(3, gradient_).ok());
   EXPECT_EQ(ShardWeights(), gradient_);
 
-  client->OnUnit({.id = 1, .first = 7, .batches = 1});
+  EXPECT_TRUE(client->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 1}).ok());
   const absl::StatusOr<ParameterClient::Step> step = client->Advance();
 
   ASSERT_TRUE(step.ok()) << step.status();
@@ -49,8 +49,8 @@ TEST_F(ParameterClientTest, GradientsAndWeightsTravelAsTheOptionsSay) {
   auto client = NewClient(false, Encoding::kBf16);
   ASSERT_TRUE(client->Initialize(3, std::vector<float>(kParameters, 1.001f)).ok());
   EXPECT_EQ(ShardWeights().front(), 1.001f) << "initial weights are exact";
-  client->OnUnit({.id = 1, .first = 7, .batches = 2});
-  client->OnNoMoreUnits();
+  EXPECT_TRUE(client->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 2}).ok());
+  EXPECT_TRUE(client->OnNews(NoMoreUnits{}).ok());
   ASSERT_TRUE(client->Advance().ok());
   EXPECT_EQ(weights_, std::vector<float>(kParameters, 1));  // bf16 has steps of 1/128 there.
   std::ranges::fill(gradient_, 1.001f);
@@ -94,7 +94,7 @@ TEST_F(ParameterClientTest, APushWhoseAnswerWasLostGoesOutAgainAndCountsOnce) {
 
 TEST_F(ParameterClientTest, WhatAPushLosesGoesOutWithTheNextAlsoIfItsAnswerWasLost) {
   auto client = NewClient(false, Encoding::kInt8);
-  client->OnUnit({.id = 1, .first = 7, .batches = 2});
+  EXPECT_TRUE(client->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 2}).ok());
   ASSERT_TRUE(client->Advance().ok());
   second_.AddFault(FakeShard::Fault::kBreakAfterTaking);
 
@@ -113,7 +113,7 @@ TEST_F(ParameterClientTest, WhatAPushLosesGoesOutWithTheNextAlsoIfItsAnswerWasLo
 TEST_F(ParameterClientTest, LargeGradientsOfAFrozenTensorCostTheirNeighboursNothing) {
   frozen_ = {{{100, 200}}, {}};
   auto client = NewClient(false, Encoding::kInt8);
-  client->OnUnit({.id = 1, .first = 7, .batches = 1});
+  EXPECT_TRUE(client->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 1}).ok());
   ASSERT_TRUE(client->Advance().ok());
   std::ranges::fill(gradient_, 0.001f);
   std::fill_n(gradient_.begin() + 100, 100, 1e6f);
@@ -408,8 +408,8 @@ TEST_F(ParameterClientOverlapTest, TwoSlotsPushInTurnEachAsTheVersionItHolds) {
   ParameterClient client(
       options, {{weights_, gradient_, &listener_}, {other_weights, gradient_, &listener_}},
       [](absl::Duration) { return true; }, cancel_);
-  client.OnUnit({.id = 1, .first = 0, .batches = 6});
-  client.OnNoMoreUnits();
+  EXPECT_TRUE(client.OnNews(WorkUnit{.id = 1, .first = 0, .batches = 6}).ok());
+  EXPECT_TRUE(client.OnNews(NoMoreUnits{}).ok());
 
   for (uint32_t slot : {0u, 1u}) ASSERT_TRUE(client.Advance(slot).ok());
   for (uint64_t batch = 0; batch < 6; ++batch) {

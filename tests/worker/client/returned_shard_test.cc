@@ -17,7 +17,7 @@ class ReturnedShardTest : public ParameterClientTest {
   /// Returns a client that has pulled, and pushed the first of its batches, which begin at 7.
   std::unique_ptr<ParameterClient> AfterOnePush() {
     auto client = NewClient();
-    client->OnUnit({.id = 1, .first = 7, .batches = 9});
+    EXPECT_TRUE(client->OnNews(WorkUnit{.id = 1, .first = 7, .batches = 9}).ok());
     EXPECT_TRUE(client->Advance().ok());
     EXPECT_TRUE(Push(*client, 7).ok());
     return client;

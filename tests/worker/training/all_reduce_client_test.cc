@@ -91,7 +91,7 @@ class AllReduceClientTest : public testing::Test {
 
   absl::Status TrainWith(AllReduceClient& client, PlainArenas& arenas, uint32_t rank) {
     for (uint64_t step = 1;; ++step) {
-      if (rank == ends_ && step == ends_before_step_) client.OnWorkEnds();
+      if (rank == ends_ && step == ends_before_step_) client.OnOrders({.work_ends = true});
       if (rank == dies_ && step == 2) return absl::OkStatus();
       const absl::StatusOr<GradientClient::Step> next = client.Advance(0);
       if (!next.ok()) return next.status();
@@ -110,7 +110,7 @@ class AllReduceClientTest : public testing::Test {
         return pushed;
       }
     }
-    const std::vector<UnitProgress> progress = client.progress();
+    const std::vector<UnitProgress> progress = client.done().units;
     if (rank == 0) {
       EXPECT_EQ(progress.front().id, 1u);
       done_ = progress.front().batches_done;

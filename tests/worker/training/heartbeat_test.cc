@@ -101,8 +101,8 @@ TEST_F(HeartbeatTest, TellsTheSpeedWhereItIsAskedForAndHearsOfTheSteps) {
   coordinator_.SetHeartbeatReply(reply);
   {
     const Heartbeat silent(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
-    while (silent.steps() == 0) std::this_thread::yield();
-    EXPECT_EQ(silent.steps(), 3u);
+    while (silent.orders().steps == 0) std::this_thread::yield();
+    EXPECT_EQ(silent.orders().steps, 3u);
     EXPECT_EQ(coordinator_.last_heartbeat().steps_per_second(), 0);
   }
   const Heartbeat telling(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_,
@@ -135,7 +135,7 @@ TEST_F(HeartbeatTest, HearsThatWorkEndsAndSaysWhenThisWorkerIsDone) {
   coordinator_.SetHeartbeatReply(reply);
   const Heartbeat heartbeat(client_, {}, absl::Milliseconds(3), figures_, servers_, interruption_);
 
-  while (!heartbeat.work_ends()) std::this_thread::yield();
+  while (!heartbeat.orders().work_ends) std::this_thread::yield();
   EXPECT_FALSE(coordinator_.last_heartbeat().done_pushing());
   figures_.OnDone({{7, 3}}, absl::Now());
 

@@ -79,7 +79,7 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
         fake_(NewFakeDevice(*cpu_)),
         coordinator_client_(coordinator_.address(), {}, [](absl::Duration) { return true; }),
         heartbeat_(coordinator_client_, {}, absl::Hours(1), figures_, servers_, interruption_),
-        units_(coordinator_client_, {}, figures_, interruption_) {}
+        units_(coordinator_client_, {}, {}, 1, figures_, interruption_) {}
 
   std::unique_ptr<Plan> NewPlan(Device& device) {
     return *device.Prepare(kModel, {.batch_size_max = kBatchSize, .seed = kSeed});
@@ -144,8 +144,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   /// Trains on this many batches.
   absl::Status Run(uint64_t batches) {
     MakeClient();
-    client_->OnUnit({.id = 1, .first = 0, .batches = batches});
-    client_->OnNoMoreUnits();
+    EXPECT_TRUE(client_->OnNews(WorkUnit{.id = 1, .first = 0, .batches = batches}).ok());
+    EXPECT_TRUE(client_->OnNews(NoMoreUnits{}).ok());
     if (saves_state_) {
       state_ = std::make_unique<StateKeeper>(StateOptions(), *client_, local_steps_.get());
     }

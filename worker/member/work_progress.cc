@@ -1,4 +1,4 @@
-#include "worker/client/work_progress.h"
+#include "worker/member/work_progress.h"
 
 namespace slipstream {
 

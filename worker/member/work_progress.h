@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_WORKER_CLIENT_WORK_PROGRESS_H_
-#define SLIPSTREAM_WORKER_CLIENT_WORK_PROGRESS_H_
+#ifndef SLIPSTREAM_WORKER_MEMBER_WORK_PROGRESS_H_
+#define SLIPSTREAM_WORKER_MEMBER_WORK_PROGRESS_H_
 
 #include <vector>
 
@@ -14,4 +14,4 @@ google::protobuf::RepeatedPtrField<v1::WorkProgress> ToWire(
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_CLIENT_WORK_PROGRESS_H_
+#endif  // SLIPSTREAM_WORKER_MEMBER_WORK_PROGRESS_H_

@@ -1,0 +1,35 @@
+#ifndef SLIPSTREAM_WORKER_CORE_WORK_NEWS_H_
+#define SLIPSTREAM_WORKER_CORE_WORK_NEWS_H_
+
+#include <string>
+#include <variant>
+
+#include "common/base/ids.h"
+#include "worker/core/unit_queue.h"
+#include "worker/core/worker_core.h"
+
+namespace slipstream {
+
+// What the coordinator answers to a worker that asks for work.
+
+/// The run has reached this stage, and units of work are of it.
+struct NextStage {
+  WorkerCore::Stage stage;
+
+  /// The name of its policy, for people.
+  std::string policy;
+};
+
+/// The shards, which are in step, have begun this life: rounds that were done come again.
+struct ShardsReturned {
+  Life life{};
+};
+
+/// No more units will come.
+struct NoMoreUnits {};
+
+using WorkNews = std::variant<WorkUnit, NextStage, ShardsReturned, NoMoreUnits>;
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_WORKER_CORE_WORK_NEWS_H_
