@@ -315,12 +315,12 @@ absl::Status ServerProcess::MakeCoordinator() {
 
 absl::Status ServerProcess::Serve(const StopSignal& stop) {
   ServerSync::Options options;
-  options.shard = options_.shard;
+  options.talk = {.shard = options_.shard,
+                  .address = address(),
+                  .settings = ToYaml(options_.run),
+                  .instance = RandomNumber(),
+                  .accepts_rollback = options_.accepts_rollback};
   options.coordinator = CoordinatorAddress();
-  options.address = address();
-  options.settings = ToYaml(options_.run);
-  options.instance = RandomNumber();
-  options.accepts_rollback = options_.accepts_rollback;
   options.takeover = options_.run.cluster.lease;
   options.unreachable_max = options_.run.cluster.start_timeout;
   const std::shared_ptr<grpc::Channel> channel = grpc::CreateCustomChannel(

@@ -11,12 +11,6 @@
 #include "common/log/log.h"
 
 namespace slipstream {
-namespace {
-
-constexpr std::chrono::seconds kPauseAfterFailure{5};
-
-}  // namespace
-
 CheckpointWriter::CheckpointWriter(Options options, std::unique_ptr<CheckpointStore> store)
     : options_(std::move(options)), store_(std::move(store)), thread_([this] { Run(); }) {}
 
@@ -139,7 +133,8 @@ void CheckpointWriter::Run() {
     }
     // The disk may have room later. A newer checkpoint that comes meanwhile takes the place.
     MutexLock lock(mutex_);
-    const auto again = std::chrono::steady_clock::now() + kPauseAfterFailure;
+    const auto again =
+        std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(kPauseAfterFailure);
     while (next_ == nullptr && !is_stopping_ && !is_given_up_ &&
            changed_.WaitUntil(mutex_, again)) {
     }

@@ -31,6 +31,9 @@ namespace slipstream {
 /// Thread-safe: guarded by its own mutex, which is never held while a file is written.
 class CheckpointWriter {
  public:
+  /// How long after a write that failed the next one is tried.
+  static constexpr absl::Duration kPauseAfterFailure = absl::Seconds(5);
+
   struct Options {
     ShardId shard{};
 

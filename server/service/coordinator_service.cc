@@ -90,11 +90,9 @@ void CoordinatorService::Stop() {
   {
     MutexLock lock(mutex_);
     is_stopping_ = true;
-    for (const auto& [number, parked] : parked_) {
-      aftermath.answers.emplace_back(parked.call,
-                                     absl::UnavailableError("the coordinator is stopping"));
+    for (CoordinatorCall* const call : parked_.TakeAll()) {
+      aftermath.answers.emplace_back(call, absl::UnavailableError("the coordinator is stopping"));
     }
-    parked_.clear();
     unfinished = std::exchange(unfinished_, {});
   }
   stopping_.NotifyAll();
@@ -187,7 +185,7 @@ void CoordinatorService::AnswerOrPark(CoordinatorCall* call, ClaimedMember claim
     if (status.ok()) IsMember(caller, claimed);
     std::optional<absl::Status> answer = status;
     if (status.ok()) answer = question(wait_ms == 0 || is_stopping_);
-    if (!answer.has_value() && parked_.size() >= kParkedMax) {
+    if (!answer.has_value() && parked_.is_full()) {
       answer = absl::ResourceExhaustedError("too many calls are waiting");
     }
     aftermath = Settle(now);
@@ -195,10 +193,7 @@ void CoordinatorService::AnswerOrPark(CoordinatorCall* call, ClaimedMember claim
     if (answer.has_value()) {
       aftermath.answers.emplace_back(call, *answer);
     } else {
-      const absl::Time deadline = now + std::min(absl::Milliseconds(wait_ms), kWaitMax);
-      call->parked_as = next_parked_++;
-      parked_.emplace(*call->parked_as, ParkedCall{call, deadline, std::move(question)});
-      next_deadline_ = std::min(next_deadline_, deadline);
+      call->parked_as = parked_.Park(call, std::move(question), absl::Milliseconds(wait_ms), now);
     }
   }
   Finish(std::move(aftermath));
@@ -207,7 +202,7 @@ void CoordinatorService::AnswerOrPark(CoordinatorCall* call, ClaimedMember claim
 void CoordinatorService::Cancel(CoordinatorCall* call) {
   {
     MutexLock lock(mutex_);
-    if (!call->parked_as.has_value() || parked_.erase(*call->parked_as) == 0) return;
+    if (!call->parked_as.has_value() || !parked_.Remove(*call->parked_as)) return;
   }
   call->OnAnswer(absl::CancelledError("the caller has given up"));
 }
@@ -247,22 +242,7 @@ void CoordinatorService::TickWatchers() {
 CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
   Aftermath aftermath;
   aftermath.notes = coordinator_.TakeNotes();
-  const bool has_changed = coordinator_.changes() != changes_answered_;
-  changes_answered_ = coordinator_.changes();
-  if (!has_changed && now < next_deadline_) return aftermath;
-  next_deadline_ = absl::InfiniteFuture();
-  for (auto it = parked_.begin(); it != parked_.end();) {
-    const bool is_last = now >= it->second.deadline;
-    std::optional<absl::Status> answer;
-    if (has_changed || is_last) answer = it->second.question(is_last);
-    if (!answer.has_value()) {
-      next_deadline_ = std::min(next_deadline_, it->second.deadline);
-      ++it;
-      continue;
-    }
-    aftermath.answers.emplace_back(it->second.call, *answer);
-    it = parked_.erase(it);
-  }
+  aftermath.answers = parked_.TakeAnswered(coordinator_.changes(), now);
   return aftermath;
 }
 
@@ -277,7 +257,7 @@ void CoordinatorService::Finish(Aftermath aftermath) {
       keeping_.NotifyAll();
       if (is_empty) return;
       // A disk that takes nothing must not make calls pile up that their callers have given up.
-      const bool is_too_much = unfinished_.size() >= kParkedMax;
+      const bool is_too_much = unfinished_.size() >= Calls::kMax;
       if (!is_stopping_ && !is_too_much) {
         unfinished_.push_back(std::move(aftermath));
         return;

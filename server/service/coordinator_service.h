@@ -22,6 +22,7 @@
 #include "common/run/run_spec.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/core/coordinator.h"
+#include "server/core/parked_calls.h"
 #include "server/listen/caller.h"
 #include "server/listen/connections.h"
 #include "server/service/coordinator_call.h"
@@ -64,13 +65,6 @@ using CoordinatorMethods = v1::Coordinator::WithRawCallbackMethod_GetStatus<
 /// Thread-safe: guarded by its own mutexes; never blocks on I/O under them.
 class CoordinatorService final : public CoordinatorMethods {
  public:
-  /// How long a call waits at most before it is answered.
-  static constexpr absl::Duration kWaitMax = absl::Seconds(10);
-
-  /// The most calls that may wait, more than all members could have. Further ones are refused with
-  /// RESOURCE_EXHAUSTED.
-  static constexpr size_t kParkedMax = 10'000;
-
   /// The most open streams, more than two of every member. Further ones are refused with
   /// RESOURCE_EXHAUSTED.
   static constexpr size_t kStreamsMax = 20'000;
@@ -115,7 +109,7 @@ class CoordinatorService final : public CoordinatorMethods {
 
     /// How often time passes in the coordinator. A call is answered at most this long after its
     /// deadline.
-    absl::Duration tick = absl::Milliseconds(20);
+    absl::Duration tick = kCoordinatorTick;
   };
 
   /// The most readers that a status lists.
@@ -189,15 +183,9 @@ class CoordinatorService final : public CoordinatorMethods {
 
   using Event = std::function<absl::Status(absl::Time now, Caller& caller)>;
 
-  /// Fills the reply and returns the call's status, or returns nothing if the call has to wait on.
-  /// Called under the lock. `is_last`: there is no time left to wait.
-  using Question = std::function<std::optional<absl::Status>(bool is_last)>;
-
-  struct ParkedCall {
-    CoordinatorCall* call = nullptr;
-    absl::Time deadline;
-    Question question;
-  };
+  /// A question fills the reply and returns the call's status. Called under the lock.
+  using Calls = ParkedCalls<CoordinatorCall*, absl::Status>;
+  using Question = Calls::Question;
   using Answers = std::vector<std::pair<CoordinatorCall*, absl::Status>>;
 
   /// The work that one event left to be done without the lock.
@@ -267,14 +255,8 @@ class CoordinatorService final : public CoordinatorMethods {
   // The settings of the run with all changes to it.
   RunSpec settings_ ABSL_GUARDED_BY(mutex_);
 
-  // The parked calls by age. A call stays in here until a thread takes it out to finish it.
-  std::map<uint64_t, ParkedCall> parked_ ABSL_GUARDED_BY(mutex_);
-  uint64_t next_parked_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The earliest of them.
-  absl::Time next_deadline_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-
-  // coordinator_.changes() when the parked calls were last asked.
-  uint64_t changes_answered_ ABSL_GUARDED_BY(mutex_) = 0;
+  // A call stays in here until a thread takes it out to finish it.
+  Calls parked_ ABSL_GUARDED_BY(mutex_);
 
   // The latest reports, for status.
   std::map<uint32_t, v1::ShardStatus> shards_ ABSL_GUARDED_BY(mutex_);

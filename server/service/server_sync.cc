@@ -9,7 +9,6 @@
 #include "common/log/log.h"
 #include "common/process/exit_code.h"
 #include "common/rpc/status_conversion.h"
-#include "server/service/orders_wire.h"
 
 namespace slipstream {
 namespace {
@@ -34,6 +33,7 @@ ServerSync::ServerSync(Options options, std::unique_ptr<v1::Coordinator::StubInt
     : options_(std::move(options)),
       coordinator_(std::move(coordinator)),
       sink_(sink),
+      talk_(options_.talk, sink_),
       thread_([this] { Run(); }) {}
 
 ServerSync::~ServerSync() {
@@ -62,22 +62,20 @@ void ServerSync::Run() {
 }
 
 absl::Status ServerSync::Converse() {
-  absl::Duration pause = options_.pause_min;
   last_answer_ = Clock::now();
   while (true) {
     v1::SyncServerReply reply;
-    absl::Status status = SyncOnce(NextWait(), reply);
+    const absl::Status status = SyncOnce(reply);
+    const ServerOrders& orders = talk_.orders();
     // With this call the coordinator has learnt that the server knows that it may exit.
-    if (orders_.may_exit) break;
+    if (orders.may_exit) {
+      return orders.phase == Phase::kFailed ? RunFailedError("the run failed: " + orders.failure)
+                                            : absl::OkStatus();
+    }
     if (status.ok()) {
-      // Until then its orders may be old, such as to return to a life that has ended.
-      if (!reply.awaits_servers()) {
-        status = TakeReply(reply);
-        if (!status.ok()) return status;
-        sink_.OnCoordinatorAnswered();
-      }
+      if (absl::Status taken = talk_.OnReply(reply); !taken.ok()) return taken;
+      run_has_failed_ = orders.phase == Phase::kFailed;
       OnAnswer();
-      pause = options_.pause_min;
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
       continue;
     }
@@ -88,11 +86,8 @@ absl::Status ServerSync::Converse() {
     if (Clock::now() - last_answer_ > absl::ToChronoNanoseconds(options_.unreachable_max)) {
       return GivesUp();
     }
-    if (!Pause(pause)) return absl::CancelledError("stopped");
-    pause = std::min(pause * 2, options_.pause_max);
+    if (!Pause(talk_.OnFailure())) return absl::CancelledError("stopped");
   }
-  return orders_.phase == Phase::kFailed ? RunFailedError("the run failed: " + orders_.failure)
-                                         : absl::OkStatus();
 }
 
 absl::Status ServerSync::GivesUp() const {
@@ -138,25 +133,14 @@ void ServerSync::OnAnswer() {
   last_answer_ = Clock::now();
 }
 
-absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& reply) {
+absl::Status ServerSync::SyncOnce(v1::SyncServerReply& reply) {
   if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
-  if (is_lost_ && orders_.run != 0) options_.greet(orders_.run);
-  sink_.OnCoordinatorAsked();
-  v1::SyncServerRequest request;
-  request.set_shard(Value(options_.shard));
-  request.set_address(options_.address);
-  request.set_settings(options_.settings);
-  request.set_instance(options_.instance);
-  request.set_call(++calls_);
-  request.set_orders_seen(orders_.number);
-  request.set_run(orders_.run);
-  request.set_accepts_rollback(options_.accepts_rollback);
-  request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
-  sink_.Describe(request);
+  if (is_lost_ && talk_.orders().run != 0) options_.greet(talk_.orders().run);
+  const v1::SyncServerRequest request = talk_.Ask();
 
   grpc::ClientContext context;
-  absl::Duration patience = wait + kAnswerTime;
-  if (is_lost_ && !orders_.may_exit) {
+  absl::Duration patience = absl::Milliseconds(request.wait_ms()) + kAnswerTime;
+  if (is_lost_ && !talk_.orders().may_exit) {
     // A channel connects again only while a call waits for it. The first call that fails does not
     // wait: it fails at once, and says why.
     context.set_wait_for_ready(true);
@@ -172,27 +156,6 @@ absl::Status ServerSync::SyncOnce(absl::Duration wait, v1::SyncServerReply& repl
   MutexLock lock(mutex_);
   call_ = nullptr;
   return FromGrpc(status);
-}
-
-absl::Status ServerSync::TakeReply(const v1::SyncServerReply& reply) {
-  if (orders_.number != 0 && reply.run() != orders_.run) {
-    return absl::FailedPreconditionError("the coordinator was restarted and began another run");
-  }
-  if (!reply.upstream().empty()) sink_.OnUpstream(reply.upstream());
-  if (reply.orders() <= orders_.number) return absl::OkStatus();
-  absl::StatusOr<ServerOrders> orders = FromWire(reply);
-  if (!orders.ok()) return orders.status();
-  orders_ = *std::move(orders);
-  run_has_failed_ = orders_.phase == Phase::kFailed;
-  sink_.OnOrders(orders_);
-  return absl::OkStatus();
-}
-
-absl::Duration ServerSync::NextWait() const {
-  if (orders_.may_exit) return absl::ZeroDuration();
-  const bool is_waited_for = orders_.phase == Phase::kInitializing ||
-                             orders_.phase == Phase::kDraining || sink_.AwaitsCoordinator();
-  return is_waited_for ? options_.wait_eager : options_.wait;
 }
 
 bool ServerSync::Pause(absl::Duration duration) {

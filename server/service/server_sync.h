@@ -16,12 +16,13 @@
 #include "common/base/mutex.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "server/service/server_orders.h"
+#include "server/service/server_talk.h"
 
 namespace slipstream {
 
-/// Holds the conversation of a shard's server, or of an aggregator, with the coordinator: reports
-/// its state again and again, and hands it the orders that come back. The process of shard 0 does
-/// so too, over loopback, so that there is one path.
+/// Holds the conversation of a shard's server, or of an aggregator, with the coordinator
+/// (ServerTalk): reports its state again and again, and hands it the orders that come back. The
+/// process of shard 0 does so too, over loopback, so that there is one path.
 ///
 /// The coordinator may come late or be away for a while. Then it is asked again, and the server
 /// goes on with the orders that it has. Once a call has failed, the next ones wait for a
@@ -32,37 +33,14 @@ namespace slipstream {
 class ServerSync {
  public:
   struct Options {
-    /// The shard that the server has, or that the aggregator sends pushes to.
-    ShardId shard{};
+    ServerTalk::Options talk;
 
     /// The configured address of the coordinator, for the log.
     std::string coordinator;
 
-    /// The address at which workers reach this server.
-    std::string address;
-
-    /// The settings in canonical form. The coordinator refuses a server whose settings differ.
-    std::string settings;
-
-    /// A random number, one per process.
-    uint64_t instance = 0;
-
     /// Introduces this server on what may be a new connection, before any long message. May wait
     /// for a connection for a short while, and fail.
     std::function<void(uint64_t run)> greet = [](uint64_t) {};
-
-    /// How long the coordinator may wait with its answer. The shard's figures are never much older.
-    absl::Duration wait = absl::Milliseconds(250);
-
-    /// The same while the run waits for this shard's report.
-    absl::Duration wait_eager = absl::Milliseconds(20);
-
-    /// Pauses after a failed call grow from the first to the second.
-    absl::Duration pause_min = absl::Milliseconds(100);
-    absl::Duration pause_max = absl::Seconds(2);
-
-    /// Whether the shard may go on from an older state than it has told of.
-    bool accepts_rollback = false;
 
     /// How long another process of this shard has to be silent before this one takes over, as the
     /// coordinator counts it; for the log.
@@ -94,7 +72,7 @@ class ServerSync {
  private:
   void Run();
   absl::Status Converse();
-  absl::Status SyncOnce(absl::Duration wait, v1::SyncServerReply& reply);
+  absl::Status SyncOnce(v1::SyncServerReply& reply);
   void OnFailedCall(const absl::Status& status);
 
   /// Notes that the coordinator keeps another process for this shard.
@@ -104,8 +82,6 @@ class ServerSync {
   /// UNAVAILABLE if nobody answers.
   absl::Status GivesUp() const;
   void OnAnswer();
-  absl::Status TakeReply(const v1::SyncServerReply& reply);
-  absl::Duration NextWait() const;
   bool Pause(absl::Duration duration);
 
   // Constant after construction.
@@ -114,8 +90,7 @@ class ServerSync {
   OrdersSink& sink_;
 
   // Owned by the thread.
-  uint64_t calls_ = 0;
-  ServerOrders orders_;
+  ServerTalk talk_;
   bool was_answered_ = false;
   bool is_lost_ = false;
   bool is_refused_ = false;  // Another process has this one's place.

@@ -36,9 +36,10 @@ SimAggregator::SimAggregator(const SimWorld& world, uint32_t group, ShardId shar
                .shard = shard,
                .group = group,
                .composites_max = Aggregator::kUplinksMax}),
-      sync_({.shard = shard,
-             .address = fmt::format("aggregator-{}-{}:7070", group, Value(shard)),
-             .instance = number + 1},
+      sync_({.talk = {.shard = shard,
+                      .address = fmt::format("aggregator-{}-{}:7070", group, Value(shard)),
+                      .instance = number + 1},
+             .first_pause = {}},
             process_, world.queue, world.network, *this) {}
 
 void SimAggregator::Kill() {

@@ -8,13 +8,6 @@
 #include "server/service/checkpoint_writer.h"
 
 namespace slipstream {
-namespace {
-
-// The same value as in CheckpointWriter.
-constexpr absl::Duration kPauseAfterFailure = absl::Seconds(5);
-
-}  // namespace
-
 SimSaves::SimSaves(const Options& options, const std::shared_ptr<Process>& process,
                    EventQueue& queue)
     : options_(options), process_(process), queue_(queue), chance_(options.seed, options.stream) {}
@@ -50,7 +43,7 @@ void SimSaves::OnTime() {
     (void)store_->Prune(options_.keep, safe_);
     return WriteNext();
   }
-  queue_.After(kPauseAfterFailure, [this, failed = current_, write = writes_] {
+  queue_.After(CheckpointWriter::kPauseAfterFailure, [this, failed = current_, write = writes_] {
     if (process_->is_dead || write != writes_) return;
     if (next_ == nullptr) next_ = failed;
     WriteNext();

@@ -14,10 +14,6 @@
 namespace slipstream {
 namespace {
 
-// These values are the same as in CoordinatorService.
-constexpr absl::Duration kTick = absl::Milliseconds(20);
-constexpr absl::Duration kWaitMax = absl::Seconds(10);
-
 template <typename Message>
 Message Parsed(const std::string& bytes) {
   Message message;
@@ -36,7 +32,7 @@ SimCoordinator::SimCoordinator(uint64_t run, const Scenario& scenario, EventQueu
       trace_(trace),
       coordinator_(std::in_place, run, scenario.run, queue.now()),
       journal_(scenario, queue) {
-  queue_.After(kTick, [this] { Tick(0); });
+  queue_.After(kCoordinatorTick, [this] { Tick(0); });
 }
 
 Phase SimCoordinator::phase_kept() const {
@@ -50,10 +46,9 @@ void SimCoordinator::Kill() {
   killed_ = queue_.now();
   ++life_;
   journal_.Kill();
-  for (const Parked& parked : parked_) {
-    parked.respond(absl::UnavailableError("the connection broke"), "");
+  for (const Respond& respond : parked_.TakeAll()) {
+    respond(absl::UnavailableError("the connection broke"), "");
   }
-  parked_.clear();
 }
 
 void SimCoordinator::Return() {
@@ -66,7 +61,6 @@ void SimCoordinator::Return() {
     PS_CHECK(coordinator_->Restore(journal_.file(), queue_.now()).ok());
     journal_.Return(coordinator_->journal_changes());
   }
-  changes_answered_ = coordinator_->changes();
   view_noted_ = coordinator_->orders().view.number;
   end_is_noted_ = coordinator_->WorkEnds();
   phase_noted_ = coordinator_->phase();
@@ -111,7 +105,7 @@ void SimCoordinator::Tick(uint64_t life) {
   coordinator_->Tick(queue_.now());
   Change();
   Settle();
-  queue_.After(kTick, [this, life] { Tick(life); });
+  queue_.After(kCoordinatorTick, [this, life] { Tick(life); });
 }
 
 void SimCoordinator::Change() {
@@ -144,18 +138,9 @@ void SimCoordinator::Settle() {
   }
   phase_noted_ = coordinator_->phase();
 
-  const bool has_changed = coordinator_->changes() != changes_answered_;
-  changes_answered_ = coordinator_->changes();
-  for (auto it = parked_.begin(); it != parked_.end();) {
-    const bool is_last = queue_.now() >= it->deadline;
-    std::optional<absl::StatusOr<std::string>> answer;
-    if (has_changed || is_last) answer = it->question(is_last);
-    if (!answer.has_value()) {
-      ++it;
-      continue;
-    }
-    Answer(it->respond, *answer);
-    it = parked_.erase(it);
+  for (const auto& [respond, answer] :
+       parked_.TakeAnswered(coordinator_->changes(), queue_.now())) {
+    Answer(respond, answer);
   }
 }
 
@@ -181,8 +166,7 @@ void SimCoordinator::ServeOrPark(const absl::Status& event, uint32_t wait_ms, Qu
   }
   Settle();
   if (answer.has_value()) return Answer(respond, *answer);
-  const absl::Duration wait = std::min(absl::Milliseconds(wait_ms), kWaitMax);
-  parked_.push_back({queue_.now() + wait, std::move(question), respond});
+  parked_.Park(respond, std::move(question), absl::Milliseconds(wait_ms), queue_.now());
 }
 
 void SimCoordinator::Note(const absl::Status& status, const Identity& worker,

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "proto/coordinator.pb.h"
 #include "server/core/coordinator.h"
+#include "server/core/parked_calls.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
@@ -23,9 +24,8 @@
 
 namespace slipstream {
 
-/// The shell around a production Coordinator in virtual time. It plays the part of
-/// CoordinatorService, which uses gRPC and a thread. Requests and answers pass as bytes. The
-/// process may be killed, and another one then goes on from the journal.
+/// The shell around a production Coordinator in virtual time. Requests and answers pass as bytes.
+/// The process may be killed, and another one then goes on from the journal.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it.
 class SimCoordinator {
@@ -49,13 +49,8 @@ class SimCoordinator {
   const Coordinator& core() const { return *coordinator_; }
 
  private:
-  /// Returns the answer, or null to go on waiting. `is_last` says that no time is left to wait.
-  using Question = std::function<std::optional<absl::StatusOr<std::string>>(bool is_last)>;
-  struct Parked {
-    absl::Time deadline;
-    Question question;
-    Respond respond;
-  };
+  using Calls = ParkedCalls<Respond, absl::StatusOr<std::string>>;
+  using Question = Calls::Question;
 
   /// Ticks until the process is killed. `life` counts the processes.
   void Tick(uint64_t life);
@@ -106,8 +101,7 @@ class SimCoordinator {
   uint64_t life_ = 0;
   size_t changes_made_ = 0;
   std::optional<absl::Time> training_began_;  // Set at the first tick of training.
-  std::list<Parked> parked_;                  // Oldest first.
-  uint64_t changes_answered_ = 0;
+  Calls parked_;
   ViewNumber view_noted_{};
   bool awaited_servers_ = false;  // When that was noted.
   bool end_is_noted_ = false;

@@ -11,8 +11,8 @@
 
 namespace slipstream {
 
-/// One lane for each shard. Like ShardLanes, which uses threads, it makes calls one after another
-/// in the order in which they were requested.
+/// One lane for each shard, which makes calls one after another in the order in which they were
+/// requested.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimLanes {

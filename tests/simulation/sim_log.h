@@ -23,7 +23,7 @@
 namespace slipstream {
 
 /// The log that one server process writes, and all that may leave the process only once the log is
-/// on the disk. It plays the part of ShardLog, in virtual time: all events that come while one
+/// on the disk. In virtual time: all events that come while one
 /// batch is written make the next one, and events are written once something waits for them. The
 /// files are production's, and a batch is written all at once when its time is over.
 ///

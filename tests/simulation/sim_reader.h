@@ -19,8 +19,7 @@
 
 namespace slipstream {
 
-/// One process that reads the versions of shard 0, and that workers wait for. It plays the part of
-/// Subscription.
+/// One process that reads the versions of shard 0, and that workers wait for.
 ///
 /// Not thread-safe: one owner. It must outlive the queue's last event.
 class SimReader {

@@ -11,22 +11,20 @@
 #include "common/base/ids.h"
 #include "server/core/coordinator_orders.h"
 #include "server/service/server_orders.h"
+#include "server/service/server_talk.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 
 namespace slipstream {
 
-/// The conversation of a server process with the coordinator in virtual time, like ServerSync: it
-/// sends the reports of a shard or of an aggregator, and receives orders.
+/// The conversation of a server process with the coordinator (ServerTalk) in virtual time.
 ///
 /// Not thread-safe: one owner. All arguments must outlive it, and it must outlive the event queue's
 /// last event.
 class SimServerSync {
  public:
   struct Options {
-    ShardId shard{};  // Also an aggregator has one.
-    std::string address;
-    uint64_t instance = 0;  // The number of the process.
+    ServerTalk::Options talk;
     absl::Duration first_pause;
 
     /// Runs its argument, which sends a report, once all that the server has done may leave it;
@@ -39,12 +37,11 @@ class SimServerSync {
                 Network& network, OrdersSink& server);
 
   /// Returns true once the run is over and the coordinator has let this server go.
-  bool may_exit() const { return orders_.may_exit; }
+  bool may_exit() const { return talk_.orders().may_exit; }
 
  private:
   void Sync();
   void OnSynced(const absl::StatusOr<std::string>& reply);
-  absl::Duration NextWait() const;
 
   // Constant after construction.
   const Options options_;
@@ -52,10 +49,7 @@ class SimServerSync {
 
   EventQueue& queue_;
   Network& network_;
-  OrdersSink& server_;
-  uint64_t calls_ = 0;
-  ServerOrders orders_;
-  absl::Duration pause_;
+  ServerTalk talk_;
 };
 
 }  // namespace slipstream

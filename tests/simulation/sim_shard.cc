@@ -65,9 +65,9 @@ SimShard::SimShard(ShardId shard, uint64_t number, const Scenario& scenario, boo
               .seed = scenario.seed,
               .stream = kSaveStreams + number},
              process_, queue),
-      sync_({.shard = shard,
-             .address = scenario.run.cluster.servers[Value(shard)],
-             .instance = number + 1,
+      sync_({.talk = {.shard = shard,
+                      .address = scenario.run.cluster.servers[Value(shard)],
+                      .instance = number + 1},
              .first_pause = chance_.Time(absl::ZeroDuration(), absl::Milliseconds(100)),
              .leave = [this](std::function<void()> report) { Leave(std::move(report)); }},
             process_, queue, network, *this) {}

@@ -115,12 +115,12 @@ class ServerSyncTest : public testing::Test {
   void StartAgainst(const std::string& address, absl::Duration unreachable_max) {
     ServerSync::Options options;
     options.coordinator = address;
-    options.shard = ShardId{3};
-    options.address = "localhost:9";
-    options.settings = "settings";
-    options.instance = 11;
-    options.pause_min = absl::Milliseconds(1);
-    options.pause_max = absl::Milliseconds(2);
+    options.talk = {.shard = ShardId{3},
+                    .address = "localhost:9",
+                    .settings = "settings",
+                    .instance = 11,
+                    .pause_min = absl::Milliseconds(1),
+                    .pause_max = absl::Milliseconds(2)};
     options.unreachable_max = unreachable_max;
     sync_ = std::make_unique<ServerSync>(
         options,
