@@ -471,6 +471,12 @@ struct InitializeHeader {
   friend bool operator==(const InitializeHeader&, const InitializeHeader&) = default;
 };
 
+/// The answer to a push. It has no weights if none were asked for or the push was refused.
+struct ExchangeAnswer {
+  PushReply push;
+  std::optional<WeightsHeader> weights;
+};
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_COMMON_PROTOCOL_SHARD_MESSAGES_H_

@@ -14,7 +14,7 @@ namespace {
 
 absl::Status NoMemory() { return absl::ResourceExhaustedError("there is no memory for the model"); }
 
-void LogSentBack(const absl::StatusOr<UplinkAnswer>& answer) {
+void LogSentBack(const absl::StatusOr<ExchangeAnswer>& answer) {
   const bool is_counted = answer.ok() && !IsRefusal(answer->push.outcome);
   if (is_counted) return;
   LogDebug("pushes were not combined",
@@ -189,11 +189,6 @@ absl::StatusOr<std::optional<Answer>> Aggregator::Pull(const PullRequest& reques
 
 void Aggregator::FinishPull(WaitingCall* call, const Reader&) { pulls_.Finish(call); }
 
-WeightsSeal Aggregator::SealOf(const ServedWeights&) {
-  PS_CHECK(false);
-  return {};
-}
-
 absl::StatusOr<AggregatorPulls::Fetched> Aggregator::Fetch(const AggregatorPulls::Asked& pull) {
   std::shared_ptr<FloatBuffer> weights = Pool()->TryTake();
   if (weights == nullptr) return NoMemory();
@@ -272,9 +267,9 @@ std::unique_ptr<Uplink> Aggregator::MakeUplink() {
   return uplinks_->Make(upstream, run, map);
 }
 
-absl::StatusOr<UplinkAnswer> Aggregator::Exchange(PushGroup::Outgoing& composite,
-                                                  std::shared_ptr<FloatBuffer>& weights,
-                                                  std::unique_ptr<Uplink>& uplink) {
+absl::StatusOr<ExchangeAnswer> Aggregator::Exchange(PushGroup::Outgoing& composite,
+                                                    std::shared_ptr<FloatBuffer>& weights,
+                                                    std::unique_ptr<Uplink>& uplink) {
   const std::shared_ptr<BufferPool> pool = Pool();
   const std::shared_ptr<FloatBuffer> values = pool->TryTake();
   if (values == nullptr) return NoMemory();
@@ -287,14 +282,14 @@ absl::StatusOr<UplinkAnswer> Aggregator::Exchange(PushGroup::Outgoing& composite
   CombineValues(composite.gradients, composite.weighing, values->values());
   composite.gradients.clear();
   if (uplink == nullptr) uplink = MakeUplink();
-  absl::StatusOr<UplinkAnswer> answer =
+  absl::StatusOr<ExchangeAnswer> answer =
       uplink->Exchange(composite.header, values->values(), arrival);
   NoteReached(answer.status());
   return answer;
 }
 
 void Aggregator::Send(PushGroup::Outgoing composite, std::unique_ptr<Uplink>& uplink) {
-  absl::StatusOr<UplinkAnswer> answer = absl::ResourceExhaustedError("no uplink is free");
+  absl::StatusOr<ExchangeAnswer> answer = absl::ResourceExhaustedError("no uplink is free");
   std::shared_ptr<FloatBuffer> weights;
   if (composite.may_leave) answer = Exchange(composite, weights, uplink);
   LogSentBack(answer);

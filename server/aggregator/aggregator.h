@@ -89,8 +89,7 @@ class Aggregator final : public PushEngine, public PullEngine {
                                              WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
 
-  /// Never called, as Pull refuses requests for seals.
-  WeightsSeal SealOf(const ServedWeights& weights) override;
+  std::optional<WeightsSeal> SealOf(const ServedWeights&) override { return std::nullopt; }
 
   // The status of an aggregator has no such figures.
   void CountPushed(uint64_t, uint64_t) override {}
@@ -130,9 +129,9 @@ class Aggregator final : public PushEngine, public PullEngine {
 
   /// Sends a composite. Sets `weights` to a buffer that holds those of the answer, if there are
   /// any.
-  absl::StatusOr<UplinkAnswer> Exchange(PushGroup::Outgoing& composite,
-                                        std::shared_ptr<FloatBuffer>& weights,
-                                        std::unique_ptr<Uplink>& uplink);
+  absl::StatusOr<ExchangeAnswer> Exchange(PushGroup::Outgoing& composite,
+                                          std::shared_ptr<FloatBuffer>& weights,
+                                          std::unique_ptr<Uplink>& uplink);
   void Send(PushGroup::Outgoing composite, std::unique_ptr<Uplink>& uplink);
   void NoteReached(const absl::Status& status);
   absl::StatusOr<AggregatorPulls::Fetched> Fetch(const AggregatorPulls::Asked& pull);

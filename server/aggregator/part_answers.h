@@ -18,7 +18,7 @@ namespace slipstream {
 /// A composite that the shard has counted.
 struct CountedComposite {
   PushHeader header;
-  UplinkAnswer answer;
+  ExchangeAnswer answer;
   Weights weights;  // The values of the answer; null if it has none.
 };
 

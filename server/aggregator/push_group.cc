@@ -183,7 +183,7 @@ std::optional<PushGroup::Outgoing> PushGroup::Take(absl::Time now) {
   return composite;
 }
 
-PushGroup::Replies PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<UplinkAnswer> answer,
+PushGroup::Replies PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
                                        Weights weights, absl::Time now) {
   --under_way_;
   Sent& sent = sent_.at(composite);

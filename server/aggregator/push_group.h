@@ -102,7 +102,7 @@ class PushGroup {
   /// Takes the answer to a composite; `weights` has the values of its weights, if it has any.
   /// RESOURCE_EXHAUSTED: it was not sent. Any other failure: the shard was not reached. Returns the
   /// answers that are to be given now.
-  Replies OnAnswer(Combiner::CompositeId composite, absl::StatusOr<UplinkAnswer> answer,
+  Replies OnAnswer(Combiner::CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
                    Weights weights, absl::Time now);
 
   /// Returns the answers that have waited long enough for others.

@@ -21,9 +21,10 @@ class ShardUplink final : public Uplink {
               Sleeper sleeper, CancelSwitch& cancel)
       : shard_map_(shard_map), client_(std::move(place), options, std::move(sleeper), cancel) {}
 
-  absl::StatusOr<UplinkAnswer> Exchange(const PushHeader& composite, std::span<const float> values,
-                                        std::span<float> weights) override {
-    absl::StatusOr<UplinkAnswer> answer = Push(composite, values, weights);
+  absl::StatusOr<ExchangeAnswer> Exchange(const PushHeader& composite,
+                                          std::span<const float> values,
+                                          std::span<float> weights) override {
+    absl::StatusOr<ExchangeAnswer> answer = Push(composite, values, weights);
     // The connection may still hold values of a push that has failed, and the caller reuses them.
     if (!answer.ok()) (void)client_.AwaitReturn();
     return answer;
@@ -41,11 +42,11 @@ class ShardUplink final : public Uplink {
   }
 
  private:
-  absl::StatusOr<UplinkAnswer> Push(const PushHeader& composite, std::span<const float> values,
-                                    std::span<float> weights) {
+  absl::StatusOr<ExchangeAnswer> Push(const PushHeader& composite, std::span<const float> values,
+                                      std::span<float> weights) {
     ShardExchange exchange(client_, {.header = composite, .values = values},
                            WeightsArrival(weights));
-    UplinkAnswer last;
+    ExchangeAnswer last;
     // A try that breaks off while weights arrive has another answer.
     for (;;) {
       absl::StatusOr<std::optional<ExchangeAnswer>> next = exchange.Next();

@@ -14,14 +14,6 @@
 
 namespace slipstream {
 
-/// The answer to a composite. It has weights if the composite asks for them and is not refused.
-struct UplinkAnswer {
-  PushReply push;
-
-  /// The header of the weights, with one of its `parts` for each of the composite's.
-  std::optional<WeightsHeader> weights;
-};
-
 /// A connection from an aggregator to its shard.
 ///
 /// Not thread-safe: one owner.
@@ -29,13 +21,14 @@ class Uplink {
  public:
   virtual ~Uplink() = default;
 
-  /// Sends a composite and waits for its answer, whose weights it writes to `weights`. Fails if the
-  /// shard was not reached or had no memory for too long, or if all uplinks were stopped: then
-  /// it is not known whether the composite counts. `values` and `weights` have as many values as
-  /// the shard; `values` may be changed once this has returned.
-  virtual absl::StatusOr<UplinkAnswer> Exchange(const PushHeader& composite,
-                                                std::span<const float> values,
-                                                std::span<float> weights) = 0;
+  /// Sends a composite and waits for its answer, whose weights, if any, it writes to `weights`;
+  /// their header has one of its `parts` for each of the composite's. Fails if the shard was not
+  /// reached or had no memory for too long, or if all uplinks were stopped: then it is not known
+  /// whether the composite counts. `values` and `weights` have as many values as the shard;
+  /// `values` may be changed once this has returned.
+  virtual absl::StatusOr<ExchangeAnswer> Exchange(const PushHeader& composite,
+                                                  std::span<const float> values,
+                                                  std::span<float> weights) = 0;
 
   /// Pulls the shard's newest weights to `weights` in the name of a worker of the group, and waits
   /// until the shard has published version `min_version` of its life `min_life`; but a shard that

@@ -31,7 +31,9 @@ class ChunkedAnswer {
                 std::optional<SharedWeights> shared = std::nullopt);
 
   /// Has the last message of pulled weights carry the seal that `seal` returns then.
-  void SealBy(std::function<WeightsSeal(const ServedWeights&)> seal) { seal_ = std::move(seal); }
+  void SealBy(std::function<std::optional<WeightsSeal>(const ServedWeights&)> seal) {
+    seal_ = std::move(seal);
+  }
 
   /// Has these changes sent in place of the values.
   void SendChanges(VersionChanges::Parts changes) { changes_ = std::move(changes); }
@@ -63,8 +65,8 @@ class ChunkedAnswer {
   size_t chunk_values_;
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
-  std::function<WeightsSeal(const ServedWeights&)> seal_;  // May be null.
-  VersionChanges::Parts changes_;                          // Null if values are sent.
+  std::function<std::optional<WeightsSeal>(const ServedWeights&)> seal_;  // May be null.
+  VersionChanges::Parts changes_;  // Null if values are sent.
   size_t changes_sent_ = 0;
   uint64_t sent_ = 0;
   size_t borrowed_bytes_ = 0;  // The bytes that the last message borrows.

@@ -31,8 +31,9 @@ class PullEngine {
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
   virtual void FinishPull(WaitingCall* call, const Reader& reader) = 0;
 
-  /// Returns the facts that go behind these weights, if they are sent by now.
-  virtual WeightsSeal SealOf(const ServedWeights& weights) = 0;
+  /// Returns the facts that go behind these weights, if they are sent by now; nothing if they are
+  /// not known here.
+  virtual std::optional<WeightsSeal> SealOf(const ServedWeights& weights) = 0;
 
   /// Counts the values of an answer, which are sent by changes unless these are null.
   virtual void CountPulled(const Answer& answer, Encoding encoding,

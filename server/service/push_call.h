@@ -6,6 +6,7 @@
 
 #include <atomic>
 
+#include "common/rpc/status_conversion.h"
 #include "server/service/call_guard.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"
@@ -21,6 +22,8 @@ class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public 
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
+  void OnRefused(const absl::Status& status) override { Finish(ToGrpc(status)); }
+  void OnLagged(const absl::Status& status) override { guard_.transfer().End(status); }
   void OnCancel() override;
   void OnDone() override { delete this; }
 

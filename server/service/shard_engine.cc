@@ -293,7 +293,7 @@ void ShardEngine::FinishPull(WaitingCall* call, const Reader& reader) {
   Deliver(std::move(deliveries));
 }
 
-WeightsSeal ShardEngine::SealOf(const ServedWeights& weights) {
+std::optional<WeightsSeal> ShardEngine::SealOf(const ServedWeights& weights) {
   WeightsSeal seal = {.checksums = weights.checksums->Of(weights.weights->values())};
   MutexLock lock(mutex_);
   seal.newest = log_ == nullptr ? shard_->machine().published()

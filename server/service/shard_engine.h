@@ -165,7 +165,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
   absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
                                              WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
-  WeightsSeal SealOf(const ServedWeights& weights) override;
+  std::optional<WeightsSeal> SealOf(const ServedWeights& weights) override;
   BegunPush BeginPush(const PushHeader& header) override;
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) override;

@@ -2,7 +2,6 @@
 #define SLIPSTREAM_SERVER_SERVICE_WAITING_CALL_H_
 
 #include "absl/status/status.h"
-#include "common/base/check.h"
 #include "server/service/shard.h"
 
 namespace slipstream {
@@ -18,11 +17,11 @@ class WaitingCall {
   virtual void OnAnswer(Answer answer) = 0;
 
   /// Called in place of OnAnswer: the call has to end with this status. No shard does so to a push.
-  virtual void OnRefused(const absl::Status&) { PS_CHECK(false); }
+  virtual void OnRefused(const absl::Status& status) = 0;
 
-  /// For pulls alone. Called while the answer is sent, with the engine's lock held: the version
-  /// cannot be kept any longer, and the call has to end.
-  virtual void OnLagged(const absl::Status&) { PS_CHECK(false); }
+  /// Called while an answer is sent, with the engine's lock held: the version cannot be kept any
+  /// longer, and the call has to end. Only the pulls of readers who are not members lag.
+  virtual void OnLagged(const absl::Status& status) = 0;
 };
 
 }  // namespace slipstream

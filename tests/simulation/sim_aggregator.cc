@@ -169,8 +169,8 @@ void SimAggregator::SendUp(PushGroup::Outgoing composite) {
   };
   const auto done = [this, id = composite.id, &uplink](const auto& weights) {
     uplink.lane.HangUp();
-    absl::StatusOr<UplinkAnswer> answered = absl::UnavailableError("no shard");
-    if (weights.ok()) answered = UplinkAnswer{uplink.answer.push, uplink.answer.weights};
+    absl::StatusOr<ExchangeAnswer> answered = absl::UnavailableError("no shard");
+    if (weights.ok()) answered = uplink.answer;
     Deliver(pushes_.OnAnswer(id, std::move(answered), uplink.weights, world_.queue.now()));
     Advance();
   };

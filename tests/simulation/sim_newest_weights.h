@@ -19,8 +19,7 @@
 
 namespace slipstream {
 
-/// Follows the versions of all shards beside a worker's pushes, in virtual time. It plays the part
-/// of NewestWeights.
+/// Follows the versions of all shards beside a worker's pushes, in virtual time.
 ///
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimNewestWeights {

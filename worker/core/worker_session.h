@@ -18,12 +18,6 @@
 
 namespace slipstream {
 
-/// The answer to a push. It has no weights if none were asked for or the push was refused.
-struct ExchangeAnswer {
-  PushReply push;
-  std::optional<WeightsHeader> weights;
-};
-
 /// A worker's exchanges with all shards: the headers of its pulls and pushes, and what each answer
 /// changes. WorkerCore decides which of them are due; PushTries, how often one is sent.
 ///

@@ -57,6 +57,7 @@ class RecordingCall final : public WaitingCall {
     refusal_ = status;
     answered_.NotifyAll();
   }
+  void OnLagged(const absl::Status& status) override { OnRefused(status); }
 
   absl::Status AwaitRefusal() {
     MutexLock lock(mutex_);
@@ -78,7 +79,7 @@ class ScriptedShard {
     PushHeader header;
     std::vector<float> values;
   };
-  using Reply = std::function<absl::StatusOr<UplinkAnswer>(const PushHeader& composite)>;
+  using Reply = std::function<absl::StatusOr<ExchangeAnswer>(const PushHeader& composite)>;
 
   /// Without a reply, exchanges last until they are stopped.
   void ReplyBy(Reply reply) {
@@ -94,8 +95,8 @@ class ScriptedShard {
     return exchanged_;
   }
 
-  absl::StatusOr<UplinkAnswer> Exchange(const PushHeader& composite, std::span<const float> values,
-                                        std::span<float> weights) {
+  absl::StatusOr<ExchangeAnswer> Exchange(const PushHeader& composite,
+                                          std::span<const float> values, std::span<float> weights) {
     Reply reply;
     {
       MutexLock lock(mutex_);
@@ -105,7 +106,7 @@ class ScriptedShard {
       if (is_stopped_) return absl::CancelledError("stopped");
       reply = reply_;
     }
-    absl::StatusOr<UplinkAnswer> answer = reply(composite);
+    absl::StatusOr<ExchangeAnswer> answer = reply(composite);
     if (answer.ok() && answer->weights.has_value()) {
       std::ranges::fill(weights, static_cast<float>(Value(answer->weights->version)));
     }
@@ -172,9 +173,9 @@ class FakeUplinks final : public Uplinks {
   class FakeUplink final : public Uplink {
    public:
     explicit FakeUplink(ScriptedShard& shard) : shard_(shard) {}
-    absl::StatusOr<UplinkAnswer> Exchange(const PushHeader& composite,
-                                          std::span<const float> values,
-                                          std::span<float> weights) override {
+    absl::StatusOr<ExchangeAnswer> Exchange(const PushHeader& composite,
+                                            std::span<const float> values,
+                                            std::span<float> weights) override {
       return shard_.Exchange(composite, values, weights);
     }
     absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version, Life min_life,
@@ -190,8 +191,8 @@ class FakeUplinks final : public Uplinks {
 };
 
 /// Returns a shard's answer to a composite that became part of `version`.
-inline UplinkAnswer Applied(const PushHeader& composite, uint64_t version) {
-  UplinkAnswer answer;
+inline ExchangeAnswer Applied(const PushHeader& composite, uint64_t version) {
+  ExchangeAnswer answer;
   answer.push.version = Version{version};
   if (!composite.pull) return answer;
   answer.weights = WeightsHeader{.version = Version{version}, .count = kValues};

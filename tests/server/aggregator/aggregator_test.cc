@@ -93,7 +93,7 @@ TEST_F(AggregatorTest, AWorkerThatIsAloneIsNotKeptWaiting) {
 TEST_F(AggregatorTest, WhatTheShardDoesNotCountIsSentBack) {
   Start(2);
   shard_.ReplyBy(
-      [](const PushHeader&) { return UplinkAnswer{.push = NotCombined("one came before")}; });
+      [](const PushHeader&) { return ExchangeAnswer{.push = NotCombined("one came before")}; });
   RecordingCall first;
   RecordingCall second;
   Push(Header(0), 2, first);
@@ -130,7 +130,7 @@ TEST_F(AggregatorTest, SendsPushesOfAnEarlierLifeOfTheShardBack) {
 TEST_F(AggregatorTest, LearnsOfANewLifeFromTheShard) {
   Start(1);
   shard_.ReplyBy([](const PushHeader&) {
-    UplinkAnswer answer = {.push = NotCombined("its life is over"), .weights = {}};
+    ExchangeAnswer answer = {.push = NotCombined("its life is over"), .weights = {}};
     answer.push.life = Life{1};
     return answer;
   });
@@ -210,7 +210,7 @@ TEST_F(AggregatorTest, WorkIsForTheWeightsThatItCameWith) {
   run_.optimizer.staleness_scaling = StalenessScaling::kPerGradient;
   Start(2);
   shard_.ReplyBy([](const PushHeader& composite) {
-    UplinkAnswer answer = Applied(composite, 10 + Value(composite.base));
+    ExchangeAnswer answer = Applied(composite, 10 + Value(composite.base));
     for (PartAnswer& part : answer.weights->parts) part.work = RoundWork();
     return answer;
   });

@@ -36,6 +36,7 @@ class KeptCall final : public WaitingCall {
     MutexLock lock(mutex_);
     refusal_ = status;
   }
+  void OnLagged(const absl::Status& status) override { OnRefused(status); }
 
   bool has_answer() {
     MutexLock lock(mutex_);

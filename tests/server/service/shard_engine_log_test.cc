@@ -81,11 +81,11 @@ TEST_F(ShardEngineLogTest, TheSealOfWeightsNamesNoVersionThatTheLogLacks) {
   disk_.Close(kLogFiles);
   Push(1, 0);
   Await([this] { return engine_->Progress().version() == 1; }, "version 1");
-  EXPECT_EQ(engine_->SealOf(*pull.answer().weights).newest, Version{0});
+  EXPECT_EQ(engine_->SealOf(*pull.answer().weights)->newest, Version{0});
 
   disk_.Open();
   ReplyTo(1);
-  Await([&] { return engine_->SealOf(*pull.answer().weights).newest == Version{1}; }, "its name");
+  Await([&] { return engine_->SealOf(*pull.answer().weights)->newest == Version{1}; }, "its name");
 }
 
 TEST_F(ShardEngineLogTest, IsInitializedOnceItsWeightsAreOnTheDisk) {
