@@ -253,8 +253,8 @@ struct PushReply {
   /// Set if the outcome is kOutOfSequence: the sequence that the shard expects.
   Sequence expected{};
 
-  /// Set if the outcome is kRetryLater: how long the client waits at least before it retries, in
-  /// ms.
+  /// Set if the outcome is kRetryLater or kUnknownMember: how long the client waits at least before
+  /// it retries, in ms.
   uint32_t retry_after_ms = 0;
 
   /// Text for people.

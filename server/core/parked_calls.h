@@ -29,7 +29,8 @@ class ParkedCalls {
   /// How long a call waits at most before it is answered.
   static constexpr absl::Duration kWaitMax = absl::Seconds(10);
 
-  /// The most calls that may wait, more than all members could have.
+  /// The most calls that may wait, more than all members could have. Whoever parks calls refuses
+  /// further ones with RESOURCE_EXHAUSTED.
   static constexpr size_t kMax = 10'000;
 
   /// Returns the call's answer, or nothing if it has to wait on. `is_last`: there is no time left

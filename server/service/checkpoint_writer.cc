@@ -11,6 +11,7 @@
 #include "common/log/log.h"
 
 namespace slipstream {
+
 CheckpointWriter::CheckpointWriter(Options options, std::unique_ptr<CheckpointStore> store)
     : options_(std::move(options)), store_(std::move(store)), thread_([this] { Run(); }) {}
 

@@ -11,9 +11,9 @@
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/listen/caller.h"
+#include "server/service/coordinator_messages.h"
 #include "server/service/coordinator_service.h"
 #include "server/service/coordinator_wire.h"
-#include "server/service/orders_wire.h"
 #include "server/status/aggregator_figures.h"
 #include "server/status/worker_figures.h"
 
@@ -77,22 +77,8 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
     return absl::Status(settings);
   };
   const ShardId shard{request->shard()};
-  const auto question =
-      [this, reply, seen = request->orders_seen(), shard, is_aggregator](bool is_last)
-          ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
-    const ServerOrders& orders = coordinator_.orders();
-    const bool has_news = orders.number != seen && !coordinator_.AwaitsServers();
-    if (!has_news && !is_last) return std::nullopt;
-    if (orders.number != seen) {
-      *reply = ToWire(orders);
-    } else {
-      reply->set_orders(orders.number);
-      reply->set_run(orders.run);
-      reply->set_phase(ToWire(orders.phase));
-    }
-    reply->set_awaits_servers(coordinator_.AwaitsServers());
-    if (is_aggregator) reply->set_upstream(coordinator_.UpstreamOf(shard));
-    return absl::OkStatus();
+  const auto question = [this, request, reply](bool is_last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return AnswerTo(coordinator_, *request, is_last, *reply);
   };
   const ClusterSpec& cluster = options_.spec.cluster;
   const ShardId claimed{is_aggregator
@@ -126,16 +112,8 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
                                        Value(identity->incarnation)));
     heartbeats_.erase(identity->worker);
     acts_.erase(identity->worker);
-    *reply->mutable_identity() = ToWire(*identity);
     reply->set_settings(options_.settings);
-    for (std::string& address : coordinator_.servers().Addresses()) {
-      reply->add_servers(std::move(address));
-    }
-    for (std::string& address : coordinator_.aggregators().AddressesFor(identity->worker)) {
-      reply->add_aggregators(std::move(address));
-    }
-    reply->set_lease_ms(
-        static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.spec.cluster.lease)));
+    Welcome(coordinator_, *identity, options_.spec.cluster.lease, *reply);
     return absl::OkStatus();
   };
   return Serve(context, claimed, event);
@@ -144,32 +122,15 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
 grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerContext* context,
                                                            const v1::PrepareModelRequest* request,
                                                            v1::PrepareModelReply* reply) {
-  const Identity worker = FromWire(request->identity());
-  absl::Status read;
-  std::optional<TensorLayout> layout;
-  if (request->has_layout()) {
-    absl::StatusOr<TensorLayout> named = FromWire(request->layout());
-    read = named.status();
-    if (named.ok()) layout = *std::move(named);
-  }
   const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!read.ok()) return read;
     caller.Took(request->ByteSizeLong());
-    absl::Status prepared =
-        coordinator_.OnPrepareModel(worker, layout, DataOf(*request), now).status();
-    const Saving saving = SavingOf(*request);
-    if (!prepared.ok() || saving.state == Saving::State::kUnknown) return prepared;
-    return coordinator_.OnSaving(worker, saving, now);
+    return Take(coordinator_, *request, now);
   };
-  const auto question = [this, worker, reply](bool is_last)
-                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
-    const absl::StatusOr<Coordinator::Preparation> answer = coordinator_.AskModel(worker);
-    if (!answer.ok()) return answer.status();
-    if (answer->state == Coordinator::Preparation::State::kWait && !is_last) return std::nullopt;
-    *reply = ToWire(*answer);
-    return absl::OkStatus();
+  const auto question = [this, request, reply](bool is_last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return AnswerTo(coordinator_, *request, is_last, *reply);
   };
-  return ServeOrPark(context, worker.worker, event, request->wait_ms(), question);
+  return ServeOrPark(context, WorkerId{request->identity().worker()}, event, request->wait_ms(),
+                     question);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
@@ -177,7 +138,7 @@ grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
     v1::FinishInitializationReply*) {
   const Identity worker = FromWire(request->identity());
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnFinishInitialization(worker, request->grant(), now);
+    return Take(coordinator_, *request, now);
   };
   return Serve(context, worker.worker, event);
 }
@@ -185,19 +146,14 @@ grpc::ServerUnaryReactor* CoordinatorService::FinishInitialization(
 grpc::ServerUnaryReactor* CoordinatorService::Meet(grpc::CallbackServerContext* context,
                                                    const v1::MeetRequest* request,
                                                    v1::MeetReply* reply) {
-  const Identity worker = FromWire(request->identity());
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return coordinator_.OnMeet(worker, request->contact(), now);
+    return Take(coordinator_, *request, now);
   };
-  const auto question = [this, worker, other = WorkerId{request->worker()}, reply](bool is_last)
-                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
-    const absl::StatusOr<std::string> contact = coordinator_.AskContact(worker, other);
-    if (!contact.ok()) return contact.status();
-    if (contact->empty() && !is_last) return std::nullopt;
-    reply->set_contact(*contact);
-    return absl::OkStatus();
+  const auto question = [this, request, reply](bool is_last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return AnswerTo(coordinator_, *request, is_last, *reply);
   };
-  return ServeOrPark(context, worker.worker, event, request->wait_ms(), question);
+  return ServeOrPark(context, WorkerId{request->identity().worker()}, event, request->wait_ms(),
+                     question);
 }
 
 absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
@@ -206,15 +162,7 @@ absl::Status CoordinatorService::TakeHeartbeat(const v1::HeartbeatRequest& reque
   absl::StatusOr<v1::HeartbeatRequest> figures =
       FiguresOf(request, options_.spec.cluster.servers.size());
   if (!figures.ok()) return figures.status();
-  absl::Status taken = coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
-  if (taken.ok()) taken = coordinator_.OnSpeed(worker, request.steps_per_second());
-  if (taken.ok() && request.done_pushing()) taken = coordinator_.OnDonePushing(worker, now);
-  const bool may_end = coordinator_.phase() >= Phase::kTraining && !coordinator_.WorkEnds();
-  if (taken.ok() && request.ends_training() && may_end) {
-    taken = coordinator_.OnEndTraining(EndReason::kWorker, now);
-  }
-  if (!taken.ok()) return taken;
-  coordinator_.OnMeasured(worker, request.evaluation(), request.measured_examples(), now);
+  if (absl::Status taken = Take(coordinator_, request, now); !taken.ok()) return taken;
   Act& act = acts_[worker.worker];
   const bool gets_on = request.examples() != act.examples ||
                        request.evaluation() != act.evaluation ||
@@ -254,27 +202,21 @@ grpc::ServerBidiReactor<v1::GetWorkRequest, v1::GetWorkReply>* CoordinatorServic
   const auto ask = [this](Stream& stream) {
     const v1::GetWorkRequest& request = stream.request();
     const Identity worker = FromWire(request.identity());
-    std::optional<uint64_t> newest;
-    if (request.has_newest_unit()) newest = request.newest_unit();
     const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      const absl::Status taken =
-          coordinator_.OnHeartbeat(worker, FromWire(request.progress()), now);
+      const absl::Status taken = Take(coordinator_, request, now);
       if (taken.ok()) stream.IsOf(worker.worker);
       if (taken.ok()) acts_[worker.worker].waits_for_work = true;
       return taken;
     };
-    const Life life{request.life()};
-    const auto question =
-        [this, worker, newest, stage = request.stage(), life, &stream](bool is_last)
-            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
-      const absl::StatusOr<Coordinator::Work> answer =
-          coordinator_.AskWork(worker, stage, newest, life);
-      if (!answer.ok()) return answer.status();
-      if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
-      acts_[worker.worker].last = options_.now();
-      acts_[worker.worker].waits_for_work = false;
-      stream.reply() = ToWire(*answer);
-      return absl::OkStatus();
+    const auto question = [this, worker, &stream](bool is_last)
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> std::optional<absl::Status> {
+      std::optional<absl::Status> answer =
+          AnswerTo(coordinator_, stream.request(), is_last, stream.reply());
+      if (answer.has_value() && answer->ok()) {
+        acts_[worker.worker].last = options_.now();
+        acts_[worker.worker].waits_for_work = false;
+      }
+      return answer;
     };
     AnswerOrPark(&stream, worker.worker, event, request.wait_ms(), question);
   };
@@ -287,15 +229,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext
                                                      v1::ReportReply*) {
   const Identity worker = FromWire(request->identity());
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    Evaluation result = FromWire(request->result());
-    const std::optional<Evaluations::Order> order = coordinator_.EvaluationFor(worker.worker);
-    if (order.has_value() && order->number == request->evaluation()) {
-      absl::Status measured =
-          coordinator_.servers().CheckMeasured(result.versions, /*has_ended=*/order->is_final);
-      if (!measured.ok()) return measured;
-    }
-    return coordinator_.OnReport(worker, request->evaluation(), std::move(result),
-                                 request->weights_sha256(), now);
+    return Take(coordinator_, *request, now);
   };
   return Serve(context, worker.worker, event);
 }
@@ -305,8 +239,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext*
                                                     v1::LeaveReply*) {
   const Identity worker = FromWire(request->identity());
   const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    const absl::Status left = coordinator_.OnLeave(
-        worker, request->failure(), now, request->ends_run(), FromWire(request->progress()));
+    const absl::Status left = Take(coordinator_, *request, now);
     if (left.ok()) {
       const char* const how = request->ends_run() ? "ends the run" : "goes";
       caller.Audit("left",
@@ -413,24 +346,8 @@ grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext
     const absl::StatusOr<uint64_t> number = coordinator_.OnReader(report, now);
     if (!number.ok()) return number.status();
     reply->set_reader(*number);
-    reply->set_lease_ms(
-        static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.spec.cluster.lease)));
     reply->set_run(options_.run);
-    reply->set_phase(ToWire(coordinator_.phase()));
-    reply->set_failure(coordinator_.failure());
-    reply->set_newest_version(Value(coordinator_.readers().newest()));
-    const bool is_published = RowOf(options_.spec.worker.algorithm).pushes == PushKind::kValues;
-    reply->set_first_version(is_published ? 1 : 0);
-    const std::optional<ModelOrders>& model = coordinator_.orders().model;
-    if (!model.has_value()) return absl::OkStatus();
-    if (request->wants_model() || coordinator_.servers().may_have_moved()) {
-      for (std::string& address : coordinator_.servers().Addresses()) {
-        reply->add_servers(std::move(address));
-      }
-    }
-    if (!request->wants_model()) return absl::OkStatus();
-    *reply->mutable_layout() = ToWire(model->layout);
-    *reply->mutable_shard_map() = ToWire(model->shard_map);
+    Inform(coordinator_, options_.spec, *request, *reply);
     return absl::OkStatus();
   };
   return Serve(context, {}, event);

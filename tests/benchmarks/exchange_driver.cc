@@ -29,7 +29,6 @@
 #include "common/rpc/secure_credentials.h"
 #include "common/security/credential_files.h"
 #include "common/security/security_flags.h"
-#include "common/wire/shard_wire.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"

@@ -220,21 +220,32 @@ class StrictListener : public WeightsListener {
   explicit StrictListener(const std::vector<float>& target) : target_(target) {}
 
   void OnWeightsArrived(ParameterRange range) override {
-    if (range.begin == 0) told_ = 0;  // Values of another version replace those before.
+    See(arrival_->header()->version);
     PS_CHECK(range.begin == told_ && range.end > range.begin && range.end <= target_.size());
     told_ = range.end;
   }
   void OnWeightsRevoked(ParameterRange) override { PS_CHECK(false); }
   void OnWeightsAbandoned() override { PS_CHECK(false); }
 
+  /// `arrival` tells this listener of values.
+  void Follow(const WeightsArrival& arrival) { arrival_ = &arrival; }
+
   /// Checks that all values reported so far have arrived.
-  void Check(Version version) const {
+  void Check(Version version) {
+    See(version);
     for (size_t i = 0; i < told_; ++i) PS_CHECK(target_[i] == WeightOf(version, i));
   }
 
  private:
+  /// Values of another version replace all before.
+  void See(Version version) {
+    if (std::exchange(seen_, version) != version) told_ = 0;
+  }
+
   const std::vector<float>& target_;
   size_t told_ = 0;
+  const WeightsArrival* arrival_ = nullptr;
+  std::optional<Version> seen_;
 };
 
 /// One message of weights, as the input describes it.
@@ -302,6 +313,7 @@ void FuzzWeightsArrival(std::string_view input) {
   for (size_t i = 0; i < target.size(); ++i) target[i] = WeightOf(kHeld, i);
   StrictListener listener(target);
   WeightsArrival arrival(target, 0, &listener);
+  listener.Follow(arrival);
   arrival.StartFrom(Life{}, kHeld);
   std::optional<Version> announced;
   while (!rest.is_at_end()) {

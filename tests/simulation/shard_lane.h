@@ -21,7 +21,6 @@
 #include "worker/core/aggregator_use.h"
 #include "worker/core/call_tries.h"
 #include "worker/core/push_tries.h"
-#include "worker/core/worker_session.h"
 
 namespace slipstream {
 

@@ -8,6 +8,7 @@
 #include "server/service/checkpoint_writer.h"
 
 namespace slipstream {
+
 SimSaves::SimSaves(const Options& options, const std::shared_ptr<Process>& process,
                    EventQueue& queue)
     : options_(options), process_(process), queue_(queue), chance_(options.seed, options.stream) {}

@@ -1,15 +1,13 @@
 #include "tests/simulation/sim_coordinator.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
 #include "common/base/log_line.h"
-#include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "proto/coordinator.pb.h"
+#include "server/service/coordinator_messages.h"
 #include "server/service/coordinator_wire.h"
-#include "server/service/orders_wire.h"
 
 namespace slipstream {
 namespace {
@@ -84,13 +82,13 @@ void SimCoordinator::OnCall(Method method, const std::string& request, const Res
     case Method::kRegister:
       return Register(request, respond);
     case Method::kPrepareModel:
-      return PrepareModel(request, respond);
+      return ServeMember<v1::PrepareModelRequest, v1::PrepareModelReply>(request, respond);
     case Method::kFinishInitialization:
       return FinishInitialization(request, respond);
     case Method::kHeartbeat:
       return Heartbeat(request, respond);
     case Method::kGetWork:
-      return GetWork(request, respond);
+      return ServeMember<v1::GetWorkRequest, v1::GetWorkReply>(request, respond);
     case Method::kReport:
       return Report(request, respond);
     case Method::kLeave:
@@ -177,36 +175,49 @@ void SimCoordinator::Note(const absl::Status& status, const Identity& worker,
   if (is_heard) Show(WorkerHeard{what, worker, queue_.now()});
 }
 
-void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::SyncServerRequest>(bytes);
-  if (request.has_aggregator()) return SyncAggregator(request, respond);
-  const ServerReport report = FromWire(request);
-  const absl::Status recorded = coordinator_->OnServer(report, queue_.now());
-  if (recorded.ok()) NotePushers(report);
-  const auto question = [this, seen = request.orders_seen()](
-                            bool is_last) -> std::optional<absl::StatusOr<std::string>> {
-    const ServerOrders& orders = coordinator_->orders();
-    const bool has_news = orders.number != seen && !coordinator_->AwaitsServers();
-    if (!has_news && !is_last) return std::nullopt;
-    v1::SyncServerReply reply = ToWire(orders);
-    reply.set_awaits_servers(coordinator_->AwaitsServers());
-    return reply.SerializeAsString();
-  };
-  ServeOrPark(recorded, request.wait_ms(), question, respond);
+template <typename Request>
+Request SimCoordinator::TakeAs(const std::string& bytes, absl::Status& event) {
+  const auto request = Parsed<Request>(bytes);
+  event = Take(*coordinator_, request, queue_.now());
+  return request;
 }
 
-void SimCoordinator::SyncAggregator(const v1::SyncServerRequest& request, const Respond& respond) {
-  const AggregatorReport report = AggregatorReportOf(request);
-  const absl::Status recorded = coordinator_->OnAggregator(report, queue_.now()).status();
-  const auto question = [this, seen = request.orders_seen(), shard = report.shard](
-                            bool is_last) -> std::optional<absl::StatusOr<std::string>> {
-    const ServerOrders& orders = coordinator_->orders();
-    if (orders.number == seen && !is_last) return std::nullopt;
-    v1::SyncServerReply reply = ToWire(orders);
-    reply.set_upstream(coordinator_->UpstreamOf(shard));
+template <typename Request, typename Reply>
+void SimCoordinator::ServeMember(const std::string& bytes, const Respond& respond) {
+  absl::Status event;
+  const auto request = TakeAs<Request>(bytes, event);
+  Note(event, FromWire(request.identity()), WorkerHeard::What::kCalled);
+  ServeOrPark(event, request.wait_ms(), QuestionOf<Reply>(request), respond);
+}
+
+template <typename Reply, typename Request>
+SimCoordinator::Question SimCoordinator::QuestionOf(const Request& request) {
+  return [this, request](bool is_last) -> std::optional<absl::StatusOr<std::string>> {
+    Reply reply;
+    const std::optional<absl::Status> answer = AnswerTo(*coordinator_, request, is_last, reply);
+    if (!answer.has_value()) return std::nullopt;
+    if (!answer->ok()) return *answer;
     return reply.SerializeAsString();
   };
-  ServeOrPark(recorded, request.wait_ms(), question, respond);
+}
+
+void SimCoordinator::ServeAtOnce(const absl::Status& event, const google::protobuf::Message& reply,
+                                 const Respond& respond) {
+  ServeOrPark(
+      event, 0, [bytes = reply.SerializeAsString()](bool) { return bytes; }, respond);
+}
+
+void SimCoordinator::SyncServer(const std::string& bytes, const Respond& respond) {
+  const auto request = Parsed<v1::SyncServerRequest>(bytes);
+  absl::Status recorded;
+  if (request.has_aggregator()) {
+    recorded = coordinator_->OnAggregator(AggregatorReportOf(request), queue_.now()).status();
+  } else {
+    const ServerReport report = FromWire(request);
+    recorded = coordinator_->OnServer(report, queue_.now());
+    if (recorded.ok()) NotePushers(report);
+  }
+  ServeOrPark(recorded, request.wait_ms(), QuestionOf<v1::SyncServerReply>(request), respond);
 }
 
 void SimCoordinator::NotePushers(const ServerReport& report) {
@@ -228,115 +239,49 @@ void SimCoordinator::Register(const std::string& bytes, const Respond& respond) 
   v1::RegisterReply reply;
   if (identity.ok()) {
     Note(absl::OkStatus(), *identity, WorkerHeard::What::kRegistered);
-    *reply.mutable_identity() = ToWire(*identity);
-    for (const auto& server : coordinator_->servers().servers()) {
-      reply.add_servers(server->report.address);
-    }
-    reply.set_lease_ms(
-        static_cast<uint32_t>(absl::ToInt64Milliseconds(scenario_.run.cluster.lease)));
+    Welcome(*coordinator_, *identity, scenario_.run.cluster.lease, reply);
   }
-  ServeOrPark(
-      identity.status(), 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
-}
-
-void SimCoordinator::PrepareModel(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::PrepareModelRequest>(bytes);
-  const Identity worker = FromWire(request.identity());
-  std::optional<TensorLayout> layout;
-  if (request.has_layout()) layout = FromWire(request.layout()).value();
-  const Initialization::Data data = DataOf(request);
-  const absl::Status event =
-      coordinator_->OnPrepareModel(worker, layout, data, queue_.now()).status();
-  Note(event, worker, WorkerHeard::What::kCalled);
-  const auto question = [this, worker](bool is_last) -> std::optional<absl::StatusOr<std::string>> {
-    const absl::StatusOr<Coordinator::Preparation> answer = coordinator_->AskModel(worker);
-    if (!answer.ok()) return answer.status();
-    if (answer->state == Coordinator::Preparation::State::kWait && !is_last) return std::nullopt;
-    return ToWire(*answer).SerializeAsString();
-  };
-  ServeOrPark(event, request.wait_ms(), question, respond);
+  ServeAtOnce(identity.status(), reply, respond);
 }
 
 void SimCoordinator::FinishInitialization(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::FinishInitializationRequest>(bytes);
-  const Identity worker = FromWire(request.identity());
-  const absl::Status event =
-      coordinator_->OnFinishInitialization(worker, request.grant(), queue_.now());
-  Note(event, worker, WorkerHeard::What::kCalled);
-  ServeOrPark(
-      event, 0, [](bool) { return std::string(); }, respond);
+  absl::Status event;
+  const auto request = TakeAs<v1::FinishInitializationRequest>(bytes, event);
+  Note(event, FromWire(request.identity()), WorkerHeard::What::kCalled);
+  ServeAtOnce(event, v1::FinishInitializationReply(), respond);
 }
 
 void SimCoordinator::Heartbeat(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::HeartbeatRequest>(bytes);
+  absl::Status event;
+  const auto request = TakeAs<v1::HeartbeatRequest>(bytes, event);
   const Identity worker = FromWire(request.identity());
-  absl::Status event =
-      coordinator_->OnHeartbeat(worker, FromWire(request.progress()), queue_.now());
-  if (event.ok()) event = coordinator_->OnSpeed(worker, request.steps_per_second());
-  if (event.ok() && request.done_pushing()) {
-    event = coordinator_->OnDonePushing(worker, queue_.now());
-  }
   Note(event, worker, WorkerHeard::What::kCalled);
-  const v1::HeartbeatReply reply = NewsFor(*coordinator_, worker.worker);
-  ServeOrPark(
-      event, 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
-}
-
-void SimCoordinator::GetWork(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::GetWorkRequest>(bytes);
-  const Identity worker = FromWire(request.identity());
-  std::optional<uint64_t> newest;
-  if (request.has_newest_unit()) newest = request.newest_unit();
-  const absl::Status event =
-      coordinator_->OnHeartbeat(worker, FromWire(request.progress()), queue_.now());
-  Note(event, worker, WorkerHeard::What::kCalled);
-  const Life life{request.life()};
-  const auto question = [this, worker, newest, life, stage = request.stage()](
-                            bool is_last) -> std::optional<absl::StatusOr<std::string>> {
-    const absl::StatusOr<Coordinator::Work> answer =
-        coordinator_->AskWork(worker, stage, newest, life);
-    if (!answer.ok()) return answer.status();
-    if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
-    return ToWire(*answer).SerializeAsString();
-  };
-  ServeOrPark(event, request.wait_ms(), question, respond);
+  ServeAtOnce(event, NewsFor(*coordinator_, worker.worker), respond);
 }
 
 void SimCoordinator::Report(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::ReportRequest>(bytes);
-  const Identity worker = FromWire(request.identity());
-  const absl::Status event =
-      coordinator_->OnReport(worker, request.evaluation(), FromWire(request.result()),
-                             request.weights_sha256(), queue_.now());
+  absl::Status event;
+  const auto request = TakeAs<v1::ReportRequest>(bytes, event);
   if (event.ok() && request.result().has_test_accuracy()) {
     Show(AccuracyTaken{request.result().test_accuracy()});
   }
-  Note(event, worker, WorkerHeard::What::kCalled);
-  ServeOrPark(
-      event, 0, [](bool) { return std::string(); }, respond);
+  Note(event, FromWire(request.identity()), WorkerHeard::What::kCalled);
+  ServeAtOnce(event, v1::ReportReply(), respond);
 }
 
 void SimCoordinator::Follow(const std::string& bytes, const Respond& respond) {
   const auto request = Parsed<v1::FollowRequest>(bytes);
   const absl::Status event = coordinator_->OnReader(FromWire(request), queue_.now()).status();
   v1::FollowReply reply;
-  reply.set_phase(ToWire(coordinator_->phase()));
-  const std::optional<ModelOrders>& model = coordinator_->orders().model;
-  if (request.wants_model() && model.has_value()) {
-    *reply.mutable_layout() = ToWire(model->layout);
-    *reply.mutable_shard_map() = ToWire(model->shard_map);
-  }
-  ServeOrPark(
-      event, 0, [reply](bool) { return reply.SerializeAsString(); }, respond);
+  Inform(*coordinator_, scenario_.run, request, reply);
+  ServeAtOnce(event, reply, respond);
 }
 
 void SimCoordinator::Leave(const std::string& bytes, const Respond& respond) {
-  const auto request = Parsed<v1::LeaveRequest>(bytes);
-  const Identity worker = FromWire(request.identity());
-  const absl::Status event = coordinator_->OnLeave(worker, request.failure(), queue_.now());
-  Note(event, worker, WorkerHeard::What::kLeft);
-  ServeOrPark(
-      event, 0, [](bool) { return std::string(); }, respond);
+  absl::Status event;
+  const auto request = TakeAs<v1::LeaveRequest>(bytes, event);
+  Note(event, FromWire(request.identity()), WorkerHeard::What::kLeft);
+  ServeAtOnce(event, v1::LeaveReply(), respond);
 }
 
 }  // namespace slipstream

@@ -2,8 +2,6 @@
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_COORDINATOR_H_
 
 #include <cstdint>
-#include <functional>
-#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -73,18 +71,25 @@ class SimCoordinator {
                    const Respond& respond);
   void Note(const absl::Status& status, const Identity& worker, WorkerHeard::What what);
 
-  void SyncServer(const std::string& bytes, const Respond& respond);
+  /// Takes a member's request.
+  template <typename Request>
+  Request TakeAs(const std::string& bytes, absl::Status& event);
 
-  /// Records the call of an aggregator, and answers it with orders and the address of its shard.
-  void SyncAggregator(const v1::SyncServerRequest& request, const Respond& respond);
+  /// Serves a member's call that may have to wait.
+  template <typename Request, typename Reply>
+  void ServeMember(const std::string& bytes, const Respond& respond);
+
+  template <typename Reply, typename Request>
+  Question QuestionOf(const Request& request);
+  void ServeAtOnce(const absl::Status& event, const google::protobuf::Message& reply,
+                   const Respond& respond);
+  void SyncServer(const std::string& bytes, const Respond& respond);
 
   /// A shard's report shows which workers have pushed, and so live.
   void NotePushers(const ServerReport& report);
   void Register(const std::string& bytes, const Respond& respond);
-  void PrepareModel(const std::string& bytes, const Respond& respond);
   void FinishInitialization(const std::string& bytes, const Respond& respond);
   void Heartbeat(const std::string& bytes, const Respond& respond);
-  void GetWork(const std::string& bytes, const Respond& respond);
   void Report(const std::string& bytes, const Respond& respond);
   void Leave(const std::string& bytes, const Respond& respond);
   void Follow(const std::string& bytes, const Respond& respond);

@@ -8,6 +8,7 @@
 #include "proto/coordinator.pb.h"
 
 namespace slipstream {
+
 SimEvaluator::SimEvaluator(const SimWorld& world, const std::shared_ptr<Process>& process,
                            const WorkerShards& shards, CoordinatorCalls& calls,
                            std::function<void(const absl::Status&)> on_failure)

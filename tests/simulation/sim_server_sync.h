@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_SERVER_SYNC_H_
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -304,7 +303,6 @@ void SimTraining::PushGradient(uint32_t slot, const std::vector<ShardId>& shards
     };
     Call(shard, slots_[slot].pushes, begin, [this, slot, shard](const WeightsHeader& header) {
       shards_.NoteReceived(shard, header, slots_[slot].weights);
-
       return absl::OkStatus();
     });
   }
@@ -318,7 +316,6 @@ void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
     };
     Call(shard, slots_[slot].calls, begin, [this, slot, shard](const WeightsHeader& header) {
       shards_.NoteReceived(shard, header, slots_[slot].weights);
-
       return absl::OkStatus();
     });
   }

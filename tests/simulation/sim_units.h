@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_UNITS_H_
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_UNITS_H_
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>

@@ -9,6 +9,7 @@
 #include "common/wire/shard_wire.h"
 
 namespace slipstream {
+
 SimWorker::SimWorker(const SimWorld& world, uint64_t number, std::optional<WorkerId> asked,
                      std::function<void(const absl::Status&)> on_end)
     : world_(world),

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "common/protocol/shard_messages.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/exchange_stream.h"
 #include "worker/client/shard_channel.h"

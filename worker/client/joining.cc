@@ -9,11 +9,11 @@
 #include "common/log/log.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
-#include "common/wire/wire_text.h"
 #include "worker/core/call_tries.h"
 #include "worker/member/work_progress.h"
 
 namespace slipstream {
+
 std::string HostName() {
   std::array<char, 256> name{};
   if (gethostname(name.data(), name.size() - 1) != 0) return "unknown";
@@ -97,6 +97,7 @@ absl::Status PrepareModel(const CoordinatorClient& coordinator, const Identity& 
     absl::Status status = steps.send(prepared.grant);
     if (status.ok()) status = coordinator.FinishInitialization(asking.Finish());
     if (absl::Status over = asking.OnInitialized(status); !over.ok()) return over;
+    waiting_for.clear();
     if (!status.ok()) {
       LogInfo("asks for the initialisation again", {{"reason", status.message()}});
     }

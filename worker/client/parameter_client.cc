@@ -282,7 +282,17 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
       MutexLock lock(mutex_);
       request = session_.PullFor(*pull, slot);
     }
-    const absl::StatusOr<ShardClient::Pulled> pulled = shard.Pull(request, ArrivalOf(shard, slot));
+    // If the call is repeated and brings another version, values that have come are overwritten.
+    std::optional<std::pair<Life, Version>> announced;
+    const auto on_header = [&](const WeightsHeader& header) {
+      const std::pair brought(header.life, header.version);
+      const bool is_replaced = announced.has_value() && *announced != brought;
+      announced = brought;
+      WeightsListener* const listener = slots_[slot].listener;
+      if (is_replaced && listener != nullptr) listener->OnWeightsRevoked(shard.range());
+    };
+    const absl::StatusOr<ShardClient::Pulled> pulled =
+        shard.Pull(request, ArrivalOf(shard, slot), on_header);
     if (!pulled.ok()) return pulled.status();
     MutexLock lock(mutex_);
     return session_.OnPulled(shard.shard(), slot, pulled->header);

@@ -1,9 +1,6 @@
 #include "worker/client/retries.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
 
 #include "common/log/log.h"
 #include "common/process/steady_time.h"
@@ -41,7 +38,7 @@ void LogNews(const Repetition& again, const CalledPeer& peer, const absl::Status
     const bool is_busy = absl::IsResourceExhausted(failure);
     LogWarning(is_busy ? "has too much to do, trying again" : "cannot be reached, trying again",
                {{"peer", peer.name},
-                {"for_seconds", std::round(absl::ToDoubleSeconds(again.left))},
+                {"for_seconds", absl::ToDoubleSeconds(again.patience)},
                 {"reason", failure.message()}});
   }
 }
@@ -50,6 +47,7 @@ void LogNews(const Repetition& again, const CalledPeer& peer, const absl::Status
 
 absl::Status AwaitRepetition(const Repetition& again, const CalledPeer& peer,
                              const absl::Status& failure, const Sleeper& sleeper) {
+  if (again.was_reached) LogAnswersAgain(peer);
   LogNews(again, peer, failure);
   const bool goes_on = again.wait == absl::ZeroDuration()
                            ? sleeper(again.wait)

@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "common/base/duration_text.h"
 #include "common/protocol/composite_push.h"
 #include "worker/core/push_verdict.h"
 

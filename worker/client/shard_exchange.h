@@ -16,7 +16,6 @@
 #include "worker/client/shard_client.h"
 #include "worker/client/weights_arrival.h"
 #include "worker/core/push_tries.h"
-#include "worker/core/worker_session.h"
 
 namespace slipstream {
 
@@ -71,11 +70,11 @@ class ShardExchange {
   ShardExchange(const ShardExchange&) = delete;
   ShardExchange& operator=(const ShardExchange&) = delete;
 
-  /// Returns the next answer to the push (never RETRY_LATER; NOT_COMBINED only to a push with
-  /// parts), before any of its weights are written. The call after that writes the weights and
-  /// returns nothing once all are in place and gRPC holds no part of the gradient. If the try fails
-  /// while weights arrive, that call returns another answer instead. ABORTED if the feed was
-  /// aborted.
+  /// Returns the next answer to the push (never RETRY_LATER or UNKNOWN_MEMBER; NOT_COMBINED only to
+  /// a push with parts), before any of its weights are written. The call after that writes the
+  /// weights and returns nothing once all are in place and gRPC holds no part of the gradient. If
+  /// the try fails while weights arrive, that call returns another answer instead. ABORTED if the
+  /// feed was aborted.
   absl::StatusOr<std::optional<ExchangeAnswer>> Next();
 
   const LaneTimes& times() const { return times_; }

@@ -48,8 +48,8 @@ absl::StatusOr<Repetition> CallTries::OnFailure(const absl::Status& failure, abs
   if (!IsTransient(failure)) return failure;
   // A try this long was not an attempt to connect: the peer waited for a gradient or a round.
   const bool took_long = now - begin_ >= options_.give_up_after;
-  if (took_long && !absl::IsDeadlineExceeded(failure)) failing_.reset();
-  Repetition again;
+  Repetition again = {.patience = options_.give_up_after};
+  if (took_long && !absl::IsDeadlineExceeded(failure)) again.was_reached = OnReached();
   if (!failing_.has_value()) {
     failing_ = {.since = now, .next_wait = options_.first_wait, .random = RandomStream(seed_, 0)};
     again.news = Repetition::News::kFirst;
@@ -57,8 +57,8 @@ absl::StatusOr<Repetition> CallTries::OnFailure(const absl::Status& failure, abs
     again.news = Repetition::News::kLong;
   }
   const bool is_busy = absl::IsResourceExhausted(failure);
-  again.left = options_.give_up_after - (now - failing_->since);
-  if (again.left <= absl::ZeroDuration()) {
+  const absl::Duration left = options_.give_up_after - (now - failing_->since);
+  if (left <= absl::ZeroDuration()) {
     const absl::Duration tried = absl::Trunc(now - failing_->since, absl::Milliseconds(100));
     return absl::Status(
         is_busy ? absl::StatusCode::kResourceExhausted : absl::StatusCode::kUnavailable,
@@ -69,7 +69,7 @@ absl::StatusOr<Repetition> CallTries::OnFailure(const absl::Status& failure, abs
   if (is_busy) failing_->next_wait = options_.wait_max;
   const absl::Duration wait = failing_->next_wait * (0.5 + 0.5 * failing_->random.Unit());
   failing_->next_wait = std::min(failing_->next_wait * 2, options_.wait_max);
-  again.wait = std::min(wait, again.left);
+  again.wait = std::min(wait, left);
   return again;
 }
 

@@ -40,7 +40,12 @@ struct Repetition {
   };
   absl::Duration wait;
   News news = News::kNone;
-  absl::Duration left;  // Until the peer is given up, if it goes on failing.
+
+  /// Set if the failed try had reached the peer, which had failed before.
+  bool was_reached = false;
+
+  /// How long after it was last reached a peer is given up.
+  absl::Duration patience;
 };
 
 /// Decides when one call to one peer is repeated, and when the peer is given up: exponential

@@ -25,9 +25,9 @@ namespace slipstream {
 ///       … give up at a failure; an answer for the worker, or a wait before the next try …
 ///     }
 ///
-/// The same push is sent again after a broken stream or RETRY_LATER. If the shard has an
-/// aggregator, a push with values goes there. If the aggregator refuses it, for whatever reason, or
-/// fails, the same push goes to the shard. A push without values goes to the shard.
+/// The same push is sent again after a broken stream, RETRY_LATER or UNKNOWN_MEMBER. If the shard
+/// has an aggregator, a push with values goes there. If the aggregator refuses it, for whatever
+/// reason, or fails, the same push goes to the shard. A push without values goes to the shard.
 ///
 /// All times are of one clock that never goes back.
 ///
@@ -86,8 +86,8 @@ class PushTries {
   /// shard had failed before.
   bool OnWait() { return tries_.OnReached(); }
 
-  /// Notes the answer to this try, with the header of its weights if it brings any. Fails if the
-  /// push is given up. `shard`: its name, for messages to people.
+  /// Notes the answer to this try. Fails if the push is given up, or the answer makes no sense.
+  /// `shard`: its name, for messages to people.
   absl::StatusOr<Next> OnAnswer(const PushReply& reply, absl::string_view shard, absl::Time now);
 
   /// Notes that this try failed, before its answer or after it while weights arrived. Fails if the

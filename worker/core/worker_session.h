@@ -116,9 +116,10 @@ class WorkerSession {
   absl::Status OnPulled(ShardId shard, uint32_t slot, const WeightsHeader& header);
 
   /// Notes an answer in the shard's exchange, whose weights are on their way. A further one comes
-  /// if they broke off. Returns whether weights that an earlier answer brought will not come any
-  /// more: the shard has begun a new life. Fails, and the worker must then fail, too, as WorkerCore
-  /// says.
+  /// if they broke off. Returns whether it revokes the weights of the answer before: it brings
+  /// others, or none, as the shard has begun a new life. A step that computes from them has to end,
+  /// also if none has arrived, and the core names its batches anew. Fails, and the worker must then
+  /// fail, too, as WorkerCore says.
   absl::StatusOr<bool> OnAnswer(ShardId shard, const ExchangeAnswer& answer);
 
   /// Notes that the shard's exchange is over: with all of its weights, or because it was given up.

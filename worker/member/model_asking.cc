@@ -13,20 +13,20 @@ constexpr size_t kReasonBytesMax = 1000;
 
 }  // namespace
 
-ModelAsking::ModelAsking(const Identity& identity, ModelProposal proposal)
-    : proposal_(std::move(proposal)) {
+ModelAsking::ModelAsking(const Identity& identity, const ModelProposal& proposal)
+    : layout_(proposal.layout) {
   *request_.mutable_identity() = ToWire(identity);
-  *request_.mutable_layout() = ToWire(proposal_.layout);
-  request_.set_examples(proposal_.examples);
-  request_.set_data_fingerprint(proposal_.data_fingerprint);
-  for (const auto& [name, digest] : proposal_.frozen) {
+  *request_.mutable_layout() = ToWire(proposal.layout);
+  request_.set_examples(proposal.examples);
+  request_.set_data_fingerprint(proposal.data_fingerprint);
+  for (const auto& [name, digest] : proposal.frozen) {
     v1::FrozenTensor& frozen = *request_.add_frozen();
     frozen.set_name(name);
     frozen.set_digest(digest);
   }
-  if (proposal_.can_save.has_value()) request_.set_can_save(*proposal_.can_save);
-  if (!proposal_.saving_failure.empty()) {
-    request_.set_saving_failure(WireText(proposal_.saving_failure, kReasonBytesMax));
+  if (proposal.can_save.has_value()) request_.set_can_save(*proposal.can_save);
+  if (!proposal.saving_failure.empty()) {
+    request_.set_saving_failure(WireText(proposal.saving_failure, kReasonBytesMax));
   }
   request_.set_wait_ms(kWaitMilliseconds);
 }
@@ -38,7 +38,7 @@ absl::StatusOr<std::optional<PreparedModel>> ModelAsking::OnReply(
   request_.clear_can_save();
   request_.clear_saving_failure();
   if (reply.state() == v1::PrepareModelReply::WAIT) return std::nullopt;
-  absl::StatusOr<ShardMap> map = FromWire(reply.shard_map(), proposal_.layout);
+  absl::StatusOr<ShardMap> map = FromWire(reply.shard_map(), layout_);
   if (!map.ok()) {
     return absl::InternalError("coordinator: " + std::string(map.status().message()));
   }

@@ -56,7 +56,7 @@ class ModelAsking {
   /// that is told to stop.
   static constexpr uint32_t kWaitMilliseconds = 500;
 
-  ModelAsking(const Identity& identity, ModelProposal proposal);
+  ModelAsking(const Identity& identity, const ModelProposal& proposal);
 
   /// The first request proposes the model. The coordinator knows it from the first answer on.
   const v1::PrepareModelRequest& Request() const { return request_; }
@@ -72,7 +72,7 @@ class ModelAsking {
   absl::Status OnInitialized(const absl::Status& status);
 
  private:
-  const ModelProposal proposal_;
+  const TensorLayout layout_;
   v1::PrepareModelRequest request_;
   uint64_t grant_ = 0;
   uint64_t withdrawn_ = 0;  // The last grant that ended before the initialization did.

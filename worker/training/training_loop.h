@@ -17,7 +17,6 @@
 #include "common/base/mutex.h"
 #include "common/base/philox.h"
 #include "common/protocol/batch_ranges.h"
-#include "common/run/consistency_spec.h"
 #include "common/run/worker_slowdown.h"
 #include "worker/client/gradient_client.h"
 #include "worker/client/parameter_client.h"

@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 
 namespace slipstream {
+
 UnitFetcher::UnitFetcher(const CoordinatorClient& coordinator, const Identity& identity,
                          const ConsistencySpec& first, uint32_t slots, const StepFigures& figures,
                          Interruption& interruption)

@@ -59,6 +59,12 @@ TEST_F(RoundSessionTest, AnAnswerGivenAgainRevokesWeightsOnlyIfItBringsOthers) {
   Answer(kShard0, PushOutcome::kApplied, 2, 8);
   EXPECT_FALSE(Answer(kShard0, PushOutcome::kDuplicate, 2, 8));
   EXPECT_TRUE(Answer(kShard0, PushOutcome::kDuplicate, 3, 12));
+
+  PushReply of_new_life = Reply(PushOutcome::kFutureVersion);
+  of_new_life.life = Life{1};
+  const absl::StatusOr<bool> revokes = session_.OnAnswer(kShard0, {.push = of_new_life});
+  ASSERT_TRUE(revokes.ok()) << revokes.status();
+  EXPECT_TRUE(*revokes) << "they are lost with the shard's life";
 }
 
 // Both answers broke off, and one shard has been heard again. The other may have gone on, too: a
@@ -93,6 +99,19 @@ TEST_F(RoundSessionTest, WeightsHaveLandedOnceTheirExchangeIsOver) {
   session_.OnExchangeOver(kShard1, false);
 
   EXPECT_EQ(session_.TakeLanded(), std::set<ShardId>{kShard0});
+}
+
+// Lanes make the calls of all slots one after another, so another slot's call need not be waited
+// for.
+TEST(WorkerSessionTest, AnExchangeOfAnotherSlotHoldsNoSlotBack) {
+  WorkerSession session({.core = {.depth = 2}});
+  session.core().OnUnit({.id = 1, .first = 0, .batches = 4});
+  ASSERT_TRUE(session.OnPulled(kShard0, 0, Weights(1)).ok());
+  session.BeginPush(0, {.batches = {{0}}});
+  session.SendTo(0, {kShard0});
+  session.BeginExchange(kShard0, 0);
+
+  EXPECT_EQ(session.Next(1), Action(WorkerCore::PullShards{{{kShard0, Version{0}}}}));
 }
 
 TEST(WorkerSessionTest, APullIsOfTheSequenceOfItsLife) {
