@@ -191,7 +191,9 @@ absl::Status Servers::CheckMeasured(std::span<const Version> versions, bool has_
     // A restored version may be older than the shard's own.
     if (!server.has_value() || !server->is_heard) continue;
     const uint64_t newest = Value(std::max(server->newest, server->report.version));
-    const uint64_t unheard = has_ended ? 0 : kVersionsUnheardMax;
+    // A worker that comes to measure a run that has ended may close the round that was open when
+    // the last one left.
+    const uint64_t unheard = has_ended ? 1 : kVersionsUnheardMax;
     if (Value(versions[shard]) <= newest || Value(versions[shard]) - newest <= unheard) continue;
     return absl::InvalidArgumentError(
         fmt::format("versions: {} of shard {}, whose newest known version is {}",

@@ -198,8 +198,8 @@ class Servers {
   uint64_t PushedEnd(WorkerId worker, Incarnation incarnation) const;
 
   /// Fails if a worker cannot have measured weights of these versions: there is one for each shard,
-  /// and no shard has made a newer one. `has_ended`: no shard makes further ones. Otherwise a shard
-  /// may have made some since its last report.
+  /// and no shard has made a newer one. `has_ended`: no shard makes more than one further.
+  /// Otherwise a shard may have made some since its last report.
   absl::Status CheckMeasured(std::span<const Version> versions, bool has_ended) const;
 
   /// Returns for how many members' gradients every server has memory.

@@ -123,8 +123,10 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
                                                            const v1::PrepareModelRequest* request,
                                                            v1::PrepareModelReply* reply) {
   const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    caller.Took(request->ByteSizeLong());
-    return Take(coordinator_, *request, now);
+    absl::Status taken = Take(coordinator_, *request, now);
+    // What makes no sense counts as bytes that nobody asked for.
+    if (!absl::IsInvalidArgument(taken)) caller.Took(request->ByteSizeLong());
+    return taken;
   };
   const auto question = [this, request, reply](bool is_last) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return AnswerTo(coordinator_, *request, is_last, *reply);

@@ -89,6 +89,8 @@ FOR_ALL = "common/base"
 # Folders whose code only decides: everything that it needs from the world is an argument.
 PURE = ("common/base", "common/policy", "common/kernels", "common/kernels/rules", "common/layout", "common/model",
         "common/run", "common/protocol", "server/core", "worker/algorithm", "worker/core", "worker/member", "worker/model")
+# Those of them that decide about messages, and may include what converts them, beside the others.
+PURE_WITH_MESSAGES = {"worker/member": ("common/wire", "proto")}
 # Exceptions: the annotated lock, and the check that ends the process.
 PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 

@@ -37,6 +37,7 @@ class InitializationTest(unittest.TestCase):
                 live.start_worker(worker)
 
         def disturb(live):
+            wait_for_log(live, "server-0", "WAITING_FOR_WORKERS")  # It has heard both servers.
             live.servers[1].send_signal(signal.SIGSTOP)  # So that it takes no weights.
             start(live)
             wait_for_log(live, "server-0", "initialization granted")

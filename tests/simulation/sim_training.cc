@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -151,21 +152,33 @@ void SimTraining::AwaitUnit(uint32_t settled) {
   progress_ = core().progress();
   is_awaiting_unit_ = true;
   units_.Ask(core().newest_life());
-  TakeUnit();
+  OnUnitResult(absl::OkStatus());
 }
 
 void SimTraining::OnUnitResult(const absl::Status& status) {
   if (!status.ok()) return on_end_(status);
-  if (is_awaiting_unit_) TakeUnit();
-}
-
-void SimTraining::TakeUnit() {
+  if (!is_awaiting_unit_) return;
   const std::optional<WorkNews> news = units_.Take();
   if (!news.has_value()) return;
-  turns_.OnNews(*news);
-  session_.OnNews(*news);
-  progress_ = core().progress();
-  if (std::exchange(is_awaiting_unit_, false)) TakeTurn();
+  is_awaiting_unit_ = false;
+  Heed(*news, [this] { TakeTurn(); });
+}
+
+void SimTraining::Heed(const WorkNews& news, const std::function<void()>& then) {
+  // No answer of an earlier stage may come after the worker has entered the next.
+  const auto* next = std::get_if<NextStage>(&news);
+  const bool has_to_settle = next != nullptr && !core().GoesOnIn(next->stage);
+  const auto is_settled = [this, has_to_settle] {
+    return !has_to_settle || std::ranges::all_of(slots_, [](const Slot& slot) {
+      return slot.calls + slot.pushes == 0;
+    });
+  };
+  Await(is_settled, [this, news, then] {
+    turns_.OnNews(news);
+    session_.OnNews(news);
+    progress_ = core().progress();
+    then();
+  });
 }
 
 bool SimTraining::IsWanted(const WorkerCore::Action& action) const {
@@ -265,10 +278,13 @@ void SimTraining::Push() {
   if (is_closed_) return;
   if (takes_local_steps() && !session_.is_sending(turn_)) BeginPush();
   if (core().wants_unit()) units_.Ask(core().newest_life());
-  TakeUnit();
-  PushGradient(turn_, session_.unsent(turn_));
-  turn_ = (turn_ + 1) % slots_.size();
-  TakeTurn();
+  const auto push = [this] {
+    PushGradient(turn_, session_.unsent(turn_));
+    turn_ = (turn_ + 1) % slots_.size();
+    TakeTurn();
+  };
+  const std::optional<WorkNews> news = units_.Take();
+  news.has_value() ? Heed(*news, push) : push();
 }
 
 void SimTraining::Finish() {

@@ -96,7 +96,7 @@ class SimTraining {
   void AwaitPushes(uint32_t slot, std::function<void()> then);
   void AwaitUnit(uint32_t settled);
   void OnUnitResult(const absl::Status& status);
-  void TakeUnit();
+  void Heed(const WorkNews& news, const std::function<void()>& then);
   bool IsWanted(const WorkerCore::Action& action) const;
   void Compute(const BatchRanges& batches);
   void ComputeFromWeights();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "common/base/check.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
@@ -56,6 +57,8 @@ void WorkerSession::OnNews(const WorkNews& news) {
   if (const auto* unit = std::get_if<WorkUnit>(&news)) {
     core_.OnUnit(*unit);
   } else if (const auto* next = std::get_if<NextStage>(&news)) {
+    PS_CHECK(core_.GoesOnIn(next->stage) ||
+             std::ranges::none_of(exchanges_, &Exchange::is_under_way));
     core_.EnterStage(next->stage);
   } else if (const auto* returned = std::get_if<ShardsReturned>(&news)) {
     core_.OnReturned(returned->life);

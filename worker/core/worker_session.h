@@ -63,7 +63,8 @@ class WorkerSession {
   std::optional<WorkerCore::Action> Next(uint32_t slot) const;
 
   /// Heeds what the coordinator answered to a request for work. REQUIRES: as WorkerCore's functions
-  /// for it.
+  /// for it; if a stage does not go on as it is, no exchange is under way, whose answer would be of
+  /// the stage before.
   void OnNews(const WorkNews& news);
 
   /// Units of work and figures. Answers of shards come through this session alone.

@@ -251,7 +251,7 @@ TEST_F(CoordinatorServiceTest, HandsOutWorkAndOrdersTheFinalEvaluation) {
   v1::ReportReply reply;
   EXPECT_EQ(Call(&Stub::Report, report, reply).error_message(),
             "versions: one for each of 1 shards, not 0");
-  report.mutable_result()->add_versions(1);
+  report.mutable_result()->add_versions(2);
   EXPECT_EQ(Call(&Stub::Report, report, reply).error_code(), StatusCode::INVALID_ARGUMENT);
   report.mutable_result()->set_versions(0, 0);
   ASSERT_TRUE(Call(&Stub::Report, report, reply).ok());

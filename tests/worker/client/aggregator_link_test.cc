@@ -5,7 +5,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -45,19 +44,17 @@ class AggregatorLinkTest : public testing::Test {
 
   /// Pushes to the end, and returns the answer. The fakes take sequences in order, so a push that
   /// only one of them has taken is followed by one of the same sequence.
-  absl::StatusOr<PushReply> Push(uint64_t sequence = 1, PushEncoder* encoder = nullptr,
-                                 std::vector<PushPart> parts = {}) {
-    return Exchange(sequence, gradient_, encoder, std::move(parts));
+  absl::StatusOr<PushReply> Push(uint64_t sequence = 1, PushEncoder* encoder = nullptr) {
+    return Exchange(sequence, gradient_, encoder);
   }
 
   absl::StatusOr<PushReply> Exchange(uint64_t sequence, std::span<const float> values,
-                                     PushEncoder* encoder, std::vector<PushPart> parts) {
+                                     PushEncoder* encoder) {
     ShardPush push = {.header = {}, .values = values, .encoder = encoder};
     push.header.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     push.header.sequence = Sequence{sequence};
     push.header.shard_map = map_.fingerprint();
     push.header.pull = !values.empty();
-    push.header.parts = std::move(parts);
     std::vector<float> weights(kValues);
     ShardExchange exchange(*client_, push, client_->ArrivalOf(weights, nullptr));
     absl::StatusOr<PushReply> reply = absl::InternalError("no answer");
@@ -67,11 +64,6 @@ class AggregatorLinkTest : public testing::Test {
       if (!answer->has_value()) return reply;
       reply = (*answer)->push;
     }
-  }
-
-  void FailAggregator() {
-    aggregator_->AddFault(FakeShard::Fault::kBreakBeforeTaking);
-    ASSERT_TRUE(Push().ok());
   }
 
   const ShardMap map_ = OneShard();
@@ -129,68 +121,16 @@ TEST_F(AggregatorLinkTest, WeightsThatBreakOffComeFromTheShard) {
   EXPECT_EQ(shard_.received(), 1);
 }
 
-TEST_F(AggregatorLinkTest, AnAggregatorThatFailedIsLeftAloneForLongerEachTime) {
-  FailAggregator();
+TEST_F(AggregatorLinkTest, AnAggregatorThatRefusedIsLeftAloneForAWhile) {
+  aggregator_->RefuseNext(v1::TOO_STALE);
+  ASSERT_TRUE(Push(1).ok());
   ASSERT_TRUE(Push(2).ok());
-  EXPECT_EQ(aggregator_->received(), 1) << "within the pause";
+  EXPECT_EQ(aggregator_->received(), 1);
   EXPECT_EQ(shard_.received(), 2);
 
   now_ += AggregatorUse::kFirstPause;
-  aggregator_->AddFault(FakeShard::Fault::kBreakBeforeTaking);
-  ASSERT_TRUE(Push(3).ok());
-  EXPECT_EQ(aggregator_->received(), 2);
-
-  now_ += AggregatorUse::kFirstPause;
-  ASSERT_TRUE(Push(4).ok());
-  EXPECT_EQ(aggregator_->received(), 2) << "the second pause is longer";
-
-  now_ += AggregatorUse::kFirstPause;
   ASSERT_TRUE(Push(1).ok());
   EXPECT_EQ(aggregator_->taken().size(), 1u);
-}
-
-TEST_F(AggregatorLinkTest, AnAggregatorThatNeverCombinesIsLeftAlone) {
-  for (uint64_t sequence = 1; sequence <= AggregatorUse::kNotCombinedMax; ++sequence) {
-    aggregator_->RefuseNext(v1::NOT_COMBINED);
-    ASSERT_TRUE(Push(sequence).ok());
-  }
-  ASSERT_TRUE(Push(4).ok());
-  EXPECT_EQ(aggregator_->received(), 3) << "within the pause";
-  EXPECT_EQ(shard_.received(), 4);
-
-  now_ += AggregatorUse::kFirstPause;
-  aggregator_->RefuseNext(v1::NOT_COMBINED);
-  ASSERT_TRUE(Push(5).ok());
-  EXPECT_EQ(aggregator_->received(), 4);
-
-  now_ += AggregatorUse::kFirstPause;
-  ASSERT_TRUE(Push(6).ok());
-  EXPECT_EQ(aggregator_->received(), 4) << "the second pause is longer";
-
-  now_ += AggregatorUse::kFirstPause;
-  ASSERT_TRUE(Push(1).ok());
-  EXPECT_EQ(aggregator_->taken().size(), 1u);
-}
-
-TEST_F(AggregatorLinkTest, AfterAnyOtherRefusalThePushGoesToTheShardAndTheAggregatorIsLeftAlone) {
-  uint64_t sequence = 0;
-  for (const v1::PushOutcome outcome :
-       {v1::FENCED, v1::WRONG_RUN, v1::TOO_STALE, v1::LENGTH_MISMATCH, v1::RETRY_LATER}) {
-    SCOPED_TRACE(v1::PushOutcome_Name(outcome));
-    const int received = aggregator_->received();
-    const absl::Time begin = now_;
-    aggregator_->RefuseNext(outcome);
-
-    const absl::StatusOr<PushReply> reply = Push(++sequence);
-
-    ASSERT_TRUE(reply.ok()) << reply.status();
-    EXPECT_EQ(reply->outcome, PushOutcome::kApplied);
-    EXPECT_EQ(now_, begin) << "without a pause";
-    EXPECT_FALSE(client_->aggregator()->use().IsUsable(now_));
-    ASSERT_TRUE(Push(++sequence).ok());
-    EXPECT_EQ(aggregator_->received(), received + 1);
-    now_ += AggregatorUse::kPauseMax;
-  }
 }
 
 TEST_F(AggregatorLinkTest, AnAggregatorThatIsGoneIsNoReasonToFail) {
@@ -206,7 +146,7 @@ TEST_F(AggregatorLinkTest, AnAggregatorThatIsGoneIsNoReasonToFail) {
 TEST_F(AggregatorLinkTest, AnExcuseGoesToTheShardAndEndsTheStreamToTheAggregator) {
   ASSERT_TRUE(Push(1).ok());
   EXPECT_TRUE(client_->aggregator()->stream().is_open());
-  ASSERT_TRUE(Exchange(1, {}, nullptr, {}).ok());
+  ASSERT_TRUE(Exchange(1, {}, nullptr).ok());
   EXPECT_FALSE(client_->aggregator()->stream().is_open());
   EXPECT_EQ(shard_.received(), 1);
 }
@@ -230,22 +170,6 @@ TEST_F(AggregatorLinkTest, TheShardGetsTheSameBytesAndTheErrorIsFedBackOnce) {
   ASSERT_TRUE(Push(2, &encoder).ok());
   ASSERT_TRUE(Push(3, &direct).ok());
   EXPECT_EQ(aggregator_->taken().at(1).values, aggregator_->taken().at(2).values);
-}
-
-TEST_F(AggregatorLinkTest, AShardHasToTakeThePushOfOneWorker) {
-  aggregator_->RefuseNext(v1::NOT_COMBINED);
-  shard_.RefuseNext(v1::NOT_COMBINED);
-  EXPECT_EQ(Push().status().code(), absl::StatusCode::kInternal);
-}
-
-TEST_F(AggregatorLinkTest, ForAPushWithPartsItIsAnAnswer) {
-  client_ = std::make_unique<ShardClient>(
-      ShardClient::Place{.address = shard_.address(), .range = {0, kValues}}, options_, sleeper_,
-      cancel_);
-  shard_.RefuseNext(v1::NOT_COMBINED);
-  const absl::StatusOr<PushReply> reply = Push(1, nullptr, {{.worker = WorkerId{1}}});
-  ASSERT_TRUE(reply.ok()) << reply.status();
-  EXPECT_EQ(reply->outcome, PushOutcome::kNotCombined);
 }
 
 }  // namespace

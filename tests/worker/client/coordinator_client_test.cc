@@ -1,6 +1,7 @@
 #include "worker/client/coordinator_client.h"
 
 #include <gmock/gmock.h>
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -8,8 +9,10 @@
 #include <thread>
 
 #include "proto/shard.grpc.pb.h"
+#include "tests/support/captured_log.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/loopback.h"
+#include "tests/support/silent_port.h"
 #include "worker/client/coordinator_stream.h"
 #include "worker/client/joining.h"
 
@@ -33,6 +36,24 @@ TEST(CoordinatorClientTest, RepeatsACallUntilTheCoordinatorIsThere) {
   EXPECT_EQ(membership->identity.worker, WorkerId{7});
   EXPECT_EQ(membership->lease, absl::Seconds(1));
   EXPECT_EQ(coordinator.calls(), 4);
+}
+
+TEST(AwaitRepetitionTest, PeopleAreToldOfAPeerThatIsAwayAndOfOneThatHasTooMuchToDo) {
+  CapturedLog log;
+  const SilentPort port;
+  const CalledPeer peer = {"shard 1",
+                           grpc::CreateChannel(port.address(), grpc::InsecureChannelCredentials())};
+  for (const absl::Status& failure :
+       {absl::UnavailableError("refused"), absl::ResourceExhaustedError("busy")}) {
+    for (const auto news : {Repetition::News::kFirst, Repetition::News::kNone}) {
+      ASSERT_TRUE(AwaitRepetition({.news = news}, peer, failure, DoNotWait).ok());
+    }
+    ASSERT_TRUE(AwaitRepetition({.news = Repetition::News::kLong}, peer, failure, DoNotWait).ok());
+  }
+
+  EXPECT_EQ(log.Count("waiting until it is ready"), 2);
+  EXPECT_EQ(log.Count("cannot be reached, trying again"), 1);
+  EXPECT_EQ(log.Count("has too much to do, trying again"), 1);
 }
 
 /// Does not answer Leave until the caller has cancelled the call.
