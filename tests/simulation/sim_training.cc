@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -310,9 +311,9 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
 }
 
 void SimTraining::PushGradient(uint32_t slot, const std::vector<ShardId>& shards) {
-  const std::vector<ShardId> now = shards;
-  session_.SendTo(slot, now);
-  for (const ShardId shard : now) {
+  const std::set<ShardId> sent(shards.begin(), shards.end());  // `shards` may be the unsent ones.
+  session_.SendTo(slot, shards);
+  for (const ShardId shard : sent) {
     const auto begin = [this, slot, shard](ShardLane& lane, ShardLane::Done done) {
       Exchange(lane, shard, slot, session_.BeginExchange(shard, slot), &slots_[slot].gradient,
                std::move(done));

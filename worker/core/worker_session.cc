@@ -77,8 +77,8 @@ void WorkerSession::BeginPush(uint32_t slot, const Gradient& gradient) {
 }
 
 void WorkerSession::SendTo(uint32_t slot, const std::vector<ShardId>& shards) {
-  std::erase_if(slots_.at(slot).unsent,
-                [&shards](ShardId shard) { return std::ranges::count(shards, shard) > 0; });
+  const std::set<ShardId> sent(shards.begin(), shards.end());  // `shards` may be the unsent ones.
+  std::erase_if(slots_.at(slot).unsent, [&sent](ShardId shard) { return sent.contains(shard); });
 }
 
 bool WorkerSession::are_answered() const {
