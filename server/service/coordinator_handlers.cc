@@ -124,7 +124,7 @@ grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerC
                                                            v1::PrepareModelReply* reply) {
   const auto event = [&](absl::Time now, Caller& caller) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     absl::Status taken = Take(coordinator_, *request, now);
-    // What makes no sense counts as bytes that nobody asked for.
+    // A proposal that makes no sense counts as bytes that nobody asked for.
     if (!absl::IsInvalidArgument(taken)) caller.Took(request->ByteSizeLong());
     return taken;
   };

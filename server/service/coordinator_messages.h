@@ -11,9 +11,9 @@
 
 namespace slipstream {
 
-// What the messages of the control plane tell the coordinator, and how it answers them. Whoever
-// carries the messages adds who the caller may be, and figures that are only shown. The functions
-// are pure: all time comes as `now`.
+// These functions let the messages of the control plane act on the coordinator, and make its
+// answers. Whoever carries the messages adds who the caller may be, and figures that are only
+// shown. The functions are pure: all time comes as `now`.
 
 /// Notes what a member says. Fails with the refusal.
 absl::Status Take(Coordinator& coordinator, const v1::PrepareModelRequest& request, absl::Time now);
@@ -42,7 +42,7 @@ std::optional<absl::Status> AnswerTo(const Coordinator& coordinator, const v1::M
 void Welcome(const Coordinator& coordinator, const Identity& worker, absl::Duration lease,
              v1::RegisterReply& reply);
 
-/// Fills the answer to a reader whose report was taken, but for its number.
+/// Fills the answer to a reader whose report was taken, but for its number and the run's.
 void Inform(const Coordinator& coordinator, const RunSpec& run, const v1::FollowRequest& request,
             v1::FollowReply& reply);
 

@@ -12,8 +12,8 @@
 
 namespace slipstream {
 
-/// What a shard's server, or an aggregator, says to the coordinator again and again, and what the
-/// answers mean. It sends nothing and waits for nothing itself.
+/// Decides what a shard's server, or an aggregator, says to the coordinator again and again, and
+/// what the answers mean. It sends nothing and waits for nothing itself.
 ///
 /// Not thread-safe: one owner.
 class ServerTalk {

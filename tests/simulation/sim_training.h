@@ -70,7 +70,7 @@ class SimTraining {
     size_t pushes = 0;
   };
 
-  /// What the loop waits for, and then does.
+  /// The condition that the loop waits for, and its continuation.
   struct Waiting {
     std::function<bool()> is_over;
     std::function<void()> then;

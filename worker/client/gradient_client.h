@@ -89,7 +89,7 @@ class GradientClient {
   /// stage of the run, it waits for everything that was begun, unless it goes on as it is.
   virtual absl::Status OnNews(const WorkNews& news) = 0;
 
-  /// What the coordinator's heartbeats ask for.
+  /// The wishes of the coordinator, as heartbeats bring them.
   struct Orders {
     /// No more work is to be begun.
     bool work_ends = false;
@@ -99,9 +99,9 @@ class GradientClient {
   };
   virtual void OnOrders(const Orders& orders) = 0;
 
-  /// What a request for work should say.
+  /// The part of a request for work that depends on the client.
   struct Wish {
-    /// Set if a unit should be asked for now, so that it arrives before it is needed.
+    /// Set if a unit should be asked for now, so that it arrives in time.
     bool wants_unit = false;
 
     /// The newest life of a shard that is known.
@@ -109,7 +109,7 @@ class GradientClient {
   };
   virtual Wish wish() const = 0;
 
-  /// What was done so far.
+  /// The work that was done so far.
   struct Done {
     std::vector<UnitProgress> units;
 

@@ -46,7 +46,7 @@ class PushTries {
 
   enum class Peer { kShard, kAggregator };
 
-  /// What became of the aggregator, for people, and for the stream to it.
+  /// The fate of the aggregator in this try, for people, and for the stream to it.
   enum class AggregatorNews {
     kNone,
     kFailed,       // It is left alone for a while; the stream to it is to be closed.

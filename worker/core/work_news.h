@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-// What the coordinator answers to a worker that asks for work.
+// The answers of the coordinator to a worker that asks for work.
 
 /// The run has reached this stage, and units of work are of it.
 struct NextStage {

@@ -15,7 +15,7 @@ class WorkTurns {
  public:
   explicit WorkTurns(uint32_t slots) : finished_(slots) {}
 
-  /// What follows once a slot has nothing left to do.
+  /// The step that follows once a slot has nothing left to do.
   enum class Rest {
     kOthersGoOn,
     kAwaitNews,  // The next stage, or the end of work.

@@ -126,7 +126,7 @@ class WorkerSession {
   /// Notes that the shard's exchange is over: with all of its weights, or because it was given up.
   void OnExchangeOver(ShardId shard, bool is_complete);
 
-  // What has happened since the last call of the same function.
+  // These return what has happened since the last call of the same function.
 
   /// Returns the shards of which weights have arrived.
   std::set<ShardId> TakeLanded() { return std::exchange(landed_, {}); }

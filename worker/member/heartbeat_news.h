@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// What the coordinator's answers to a worker's heartbeats have said so far.
+/// Keeps what the coordinator's answers to a worker's heartbeats have said so far.
 struct HeartbeatNews {
   /// The weights of the run are to be measured.
   struct Order {
