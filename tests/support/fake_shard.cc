@@ -228,6 +228,12 @@ grpc::Status FakeShard::Pull(grpc::ServerContext* context, const v1::PullRequest
     *first.mutable_header() = Header();
     weights = weights_;
   }
+  if (moves_on_within_pull_.exchange(false)) {
+    first.set_values(weights.data(), request->chunk_bytes());
+    writer->Write(first);
+    MoveOn();
+    return {grpc::UNAVAILABLE, "broken"};
+  }
   WriteWeights(first, request->chunk_bytes(), request->weights_encoding(), weights,
                [&](const v1::WeightsChunk& chunk) { writer->Write(chunk); });
   return grpc::Status::OK;

@@ -71,6 +71,9 @@ class FakeShard final : public v1::Shard::Service {
   /// Goes on from an older version of its own, in a new life.
   void ReturnTo(uint64_t version);
 
+  /// Has the next pull break off after its first chunk, and makes a newer version then.
+  void MoveOnWithinPull() { moves_on_within_pull_ = true; }
+
   /// From now on no version comes any more: pulls are answered with what there is.
   void Drain();
 
@@ -120,6 +123,7 @@ class FakeShard final : public v1::Shard::Service {
   uint64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool is_drained_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> is_in_step_ = false;
+  std::atomic<bool> moves_on_within_pull_ = false;
   std::map<uint64_t, std::vector<float>> history_ ABSL_GUARDED_BY(mutex_);  // By version.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t life_ ABSL_GUARDED_BY(mutex_) = 0;

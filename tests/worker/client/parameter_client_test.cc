@@ -348,6 +348,15 @@ TEST_F(ParameterClientOverlapTest, WeightsOfTheSameVersionContinueWhereTheyBroke
   EXPECT_TRUE(client->Advance().ok());
 }
 
+TEST_F(ParameterClientOverlapTest, APullThatBringsANewerVersionRevokesTheValuesThatItOverwrites) {
+  second_.MoveOnWithinPull();
+
+  auto client = NewReadyClient();
+
+  EXPECT_EQ(listener_.revoked(), std::vector<ParameterRange>{map_.range(kShard1)});
+  EXPECT_EQ(weights_, ShardWeights());
+}
+
 TEST_F(ParameterClientOverlapTest, WeightsOfANewerVersionReplaceThoseThatBrokeOff) {
   auto client = NewReadyClient();
   second_.AddFault(FakeShard::Fault::kMoveOnWithinWeights);
