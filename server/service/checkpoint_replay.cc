@@ -40,7 +40,7 @@ absl::Status BeginFrom(const CheckpointFolder& from, const LoggedShard& logged, 
 /// one that was redone.
 void Complete(ShardSave& save, Shard& shard) {
   while (shard.has_job()) {
-    Shard::Job job = shard.TakeJob();
+    ShardJob job = shard.TakeJob();
     job.Run();
     shard.FinishJob(std::move(job));
   }

@@ -137,7 +137,8 @@ absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights& we
   if (!is_new.ok()) return is_new.status();
   if (!*is_new) return absl::OkStatus();
   Record(ShardEvent::kInitialWeights);
-  jobs_.push_back({.initial = std::move(weights), .grant = header.grant});
+  jobs_.emplace_back(*training_state_, ShardJob::Initial{std::move(weights), header.grant,
+                                                         start_.has_value() ? &*start_ : nullptr});
   return absl::OkStatus();
 }
 
@@ -332,7 +333,7 @@ ShardResult Shard::Absorb(ShardOutput output) {
     work.folds.push_back({fold, std::move(held.mapped())});
   }
   if (!work.folds.empty() || work.update.has_value()) {
-    jobs_.push_back({.work = std::move(work)});
+    jobs_.emplace_back(*training_state_, std::move(work));
   }
   ShardResult result = {
       .deliveries = {}, .lagged = std::move(output.lagged), .record = std::move(output.record)};
@@ -345,7 +346,7 @@ ShardResult Shard::Absorb(ShardOutput output) {
   if (output.saves && is_redoing()) {
     redone_save_ = NewSave();
   } else if (output.saves) {
-    jobs_.push_back({.save = NewSave()});
+    jobs_.emplace_back(*training_state_, NewSave());
   }
   return result;
 }
@@ -359,8 +360,9 @@ void Shard::KeepBase(const ShardAnswer& answer) {
   bases_[version] = weights;
   // Until its version is made, a save does not know which weights its log will need.
   for (const ShardJob& job : jobs_) {
-    const bool is_needed = job.save != nullptr && job.save->log > 0;
-    if (is_needed && version < job.save->state.decided) job.save->bases[version] = weights;
+    const ShardJob::Save save = job.save();
+    const bool is_needed = save != nullptr && save->log > 0;
+    if (is_needed && version < save->state.decided) save->bases[version] = weights;
   }
 }
 
@@ -392,69 +394,35 @@ Delivery Shard::Deliver(ShardAnswer answer) {
 
 // Jobs.
 
-Shard::Job::Job(ShardJob job, TrainingState& state)
-    : job_(std::move(job)),
-      training_state_(&state),
-      bytes_(job_.payload_bytes()),
-      save_(job_.save),
-      version_(job_.version()) {}
-
-Shard::Job Shard::TakeJob() {
+ShardJob Shard::TakeJob() {
   PS_CHECK(has_job());
   return TakeFirstJob();
 }
 
-Shard::Job Shard::TakeFirstJob() {
+ShardJob Shard::TakeFirstJob() {
   ++running_;
-  Job job(std::move(jobs_.front()), *training_state_);
-  if (job.job_.initial.has_value() && start_.has_value()) job.start_ = &*start_;
+  ShardJob job = std::move(jobs_.front());
   jobs_.pop_front();
   running_job_.reset();
-  if (job.job_.is_of_updates()) running_job_ = {job.bytes_, job.version_};
+  if (job.is_of_updates()) running_job_ = {job.payload_bytes(), job.version()};
   return job;
 }
 
-void Shard::Job::Run() {
-  if (start_ == nullptr) {
-    made_ = std::move(job_).Run(*training_state_);
-  } else {
-    failure_ = Start();
-  }
-}
-
-absl::Status Shard::Job::Start() {
-  ArrayBuffers arrays = training_state_->NewArrays();
-  if (arrays.empty()) {
-    return absl::ResourceExhaustedError("there is not enough memory to read the checkpoint");
-  }
-  if (!start_->takes_optimizer_state) arrays.resize(1);
-  absl::StatusOr<RunStart> read = start_->read(start_->layout, start_->range, arrays);
-  if (!read.ok()) return read.status();
-  started_from_ = std::move(read->from);
-  made_ = arrays.front().second;
-  if (arrays.size() == 1) {
-    training_state_->SetInitialWeights(*made_);
-  } else {
-    training_state_->Restore(std::move(arrays),
-                             {.arrays = {}, .scalars = read->scalars, .updates = read->updates});
-  }
-  return absl::OkStatus();
-}
-
-ShardResult Shard::FinishJob(Job job) {
+ShardResult Shard::FinishJob(ShardJob job) {
   PS_CHECK(running_-- > 0);
-  if (!job.failure_.ok()) {
-    failure_ = std::string(job.failure_.message());
+  auto& [made, failure, started_from] = job.result();
+  if (!failure.ok()) {
+    failure_ = std::string(failure.message());
     return {};
   }
-  if (!job.started_from_.empty()) started_from_ = std::move(job.started_from_);
-  if (job.save_ != nullptr) return {.save = std::move(job.save_)};
+  if (!started_from.empty()) started_from_ = std::move(started_from);
+  if (ShardJob::Save save = job.save(); save != nullptr) return {.save = std::move(save)};
   running_job_.reset();
-  machine_.ReleaseBytes(job.bytes_);
-  Record(job.job_.is_of_updates() ? ShardEvent::kJobDone : ShardEvent::kInitialWeights);
-  if (!job.made_.has_value()) return {};
-  if (!job.version_.has_value()) return Publish({}, *std::move(job.made_), job.job_.grant);
-  made_early_.emplace(*job.version_, *std::move(job.made_));
+  machine_.ReleaseBytes(job.payload_bytes());
+  Record(job.is_initial() ? ShardEvent::kInitialWeights : ShardEvent::kJobDone);
+  if (!made.has_value()) return {};
+  if (job.is_initial()) return Publish({}, *std::move(made), job.grant());
+  made_early_.emplace(*job.version(), *std::move(made));
   ShardResult result;
   while (!made_early_.empty() && made_early_.begin()->first == Next(machine_.published())) {
     auto next = made_early_.extract(made_early_.begin());

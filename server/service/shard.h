@@ -234,48 +234,11 @@ class Shard {
   /// Returns true if the call was waiting. Then it waits no more and gets no answer.
   bool Cancel(CallId call);
 
-  /// How the shard reads the values that the run starts with, once the model is known.
-  struct StartOfShard {
-    ReadRunStart read;
-    TensorLayout layout;
-    ParameterRange range;
-    bool takes_optimizer_state = false;
-  };
-
-  /// A job that the caller runs.
-  class Job {
-   public:
-    /// Returns whether the job makes weights: the initial ones, or those of an update.
-    bool makes_weights() const { return version_.has_value() || job_.initial.has_value(); }
-
-    /// Runs the job. To be called once.
-    void Run();
-
-   private:
-    friend class Shard;
-    Job(ShardJob job, TrainingState& state);
-
-    /// Makes the values of a checkpoint the initial ones. Returns why it cannot.
-    absl::Status Start();
-
-    ShardJob job_;
-    TrainingState* training_state_;
-    uint64_t bytes_;  // The size of its payloads.
-    std::shared_ptr<ShardSave> save_;
-    std::optional<Version> version_;  // The version that it makes; empty for initial weights.
-    std::optional<Weights> made_;
-
-    // Used if the run starts from a checkpoint and the job makes the initial weights.
-    const StartOfShard* start_ = nullptr;
-    std::string started_from_;
-    absl::Status failure_;
-  };
-
   /// Whether a job waits that can run now.
   bool has_job() const {
     if (jobs_.empty() || is_redoing()) return false;
     if (running_ == 0) return true;
-    return adds_in_place_ && !jobs_.front().initial.has_value();
+    return adds_in_place_ && !jobs_.front().is_initial();
   }
   bool is_running() const { return running_ > 0; }
 
@@ -286,10 +249,10 @@ class Shard {
   }
 
   /// REQUIRES: has_job().
-  Job TakeJob();
+  ShardJob TakeJob();
 
   /// REQUIRES: the job was run.
-  ShardResult FinishJob(Job job);
+  ShardResult FinishJob(ShardJob job);
 
   /// The weights of the version published last, or those that change in place; null before the
   /// first.
@@ -351,7 +314,7 @@ class Shard {
   /// the checkpoint has brought them, unless nobody needs them.
   ShardResult Publish(Version version, Weights weights, uint64_t grant);
 
-  Job TakeFirstJob();
+  ShardJob TakeFirstJob();
 
   /// Returns what is to be saved of the shard as it is now, but the newest version's values.
   std::shared_ptr<ShardSave> NewSave();

@@ -341,7 +341,7 @@ void ShardEngine::AbandonPush(PushAssembly& push) {
 
 std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
   Deliveries deliveries;
-  std::optional<Shard::Job> job;
+  std::optional<ShardJob> job;
   {
     MutexLock lock(mutex_);
     ShardResult result = shard_->FinishPush(NameOf(call), push);
@@ -431,7 +431,7 @@ void ShardEngine::WakeThread() {
 
 void ShardEngine::RunJobs() {
   while (true) {
-    std::optional<Shard::Job> job;
+    std::optional<ShardJob> job;
     std::optional<ShardReturn> to;
     std::optional<ModelOrders> model;
     {
@@ -461,7 +461,7 @@ void ShardEngine::RunJobs() {
   }
 }
 
-void ShardEngine::RunJob(Shard::Job job) {
+void ShardEngine::RunJob(ShardJob job) {
   job.Run();
   Deliveries deliveries;
   {

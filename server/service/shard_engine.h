@@ -235,7 +235,7 @@ class ShardEngine final : public PushEngine, public PullEngine {
 
   std::unique_ptr<Shard> NewShard() const;
   void RunJobs();
-  void RunJob(Shard::Job job);
+  void RunJob(ShardJob job);
 
   /// Opens the place for checkpoints, if the run is known and that was not done yet.
   void OpenStore(uint64_t run, Phase phase);

@@ -73,7 +73,7 @@ void Shard::BeginRedo(ShardSave saved, ArrayBuffers arrays) {
   if (keeps_bases_) {
     for (const Version version : machine_.BasesKept()) bases_[version] = kept_.at(version).weights;
   }
-  for (const UnfinishedJob& job : saved.unfinished) jobs_.push_back({.done = job});
+  for (const UnfinishedJob& job : saved.unfinished) jobs_.emplace_back(*training_state_, job);
 }
 
 absl::Status Shard::Redo(std::string_view event,
@@ -185,7 +185,7 @@ absl::Status Shard::RedoJob(ArchiveReader& archive) {
 }
 
 void Shard::DoFirstJob() {
-  Job job = TakeFirstJob();
+  ShardJob job = TakeFirstJob();
   job.Run();
   FinishJob(std::move(job));
 }
@@ -195,7 +195,7 @@ void Shard::EndRedo() {
   const std::vector<PendingCall> waiting = machine_.state().waiting;
   for (const PendingCall& call : waiting) Cancel(call.call);
   // The versions of these jobs came with the checkpoint.
-  while (!jobs_.empty() && jobs_.front().done.has_value()) DoFirstJob();
+  while (!jobs_.empty() && jobs_.front().was_done_before()) DoFirstJob();
   EndedProcess end = {.oldest_kept = OldestWithWeights(), .bytes_held = 0, .saved = redone_from_};
   for (const auto& [push, payload] : held_) end.bytes_held += payload.bytes;
   for (const ShardJob& job : jobs_) end.bytes_held += job.payload_bytes();

@@ -129,9 +129,9 @@ void TrainingState::Restore(ArrayBuffers arrays, const SavedValues& saved) {
   updates_ = saved.updates;
 }
 
-std::optional<Weights> TrainingState::Run(UpdateJob&& job) {
+std::optional<Weights> TrainingState::Run(UpdateJob& job) {
   if (in_place_ != nullptr) {
-    AddInPlace(std::move(job));
+    AddInPlace(job);
     return newest_;
   }
   if (Weights drafted = TakeDraft(job); drafted != nullptr) {
@@ -149,7 +149,7 @@ std::optional<Weights> TrainingState::Run(UpdateJob&& job) {
   return newest_;
 }
 
-void TrainingState::AddInPlace(UpdateJob job) {
+void TrainingState::AddInPlace(UpdateJob& job) {
   PS_CHECK(job.update.has_value() && job.folds.size() == 1);
   const Update& update = *job.update;
   FoldStep& step = job.folds.front();

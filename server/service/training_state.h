@@ -97,7 +97,7 @@ class TrainingState {
 
   /// Folds and updates; returns the new version's weights if there was an update. Lets go of each
   /// piece of a payload after the pass that reads it.
-  std::optional<Weights> Run(UpdateJob&& job);
+  std::optional<Weights> Run(UpdateJob& job);
 
   /// The number of versions that are held, and the one being made.
   size_t live_versions() const { return pool_.live(); }
@@ -127,7 +127,7 @@ class TrainingState {
   }
 
   void FoldIn(FoldStep& step);
-  void AddInPlace(UpdateJob job);
+  void AddInPlace(UpdateJob& job);
 
   /// Returns the version that the job's own draft holds ready; null if it has to be made.
   Weights TakeDraft(UpdateJob& job);

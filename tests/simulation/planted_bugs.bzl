@@ -65,8 +65,8 @@ PLANTED_BUGS = {
     )]),
     # A version of weights that change in place is published once as many gradients were added, whichever.
     "added_is_not_what_is_counted": ("server/service/shard.cc", [(
-        "made_early_.emplace(*job.version_,",
-        "made_early_.emplace(PLANTED ? Next(machine_.published()) : *job.version_,",
+        "made_early_.emplace(*job.version(),",
+        "made_early_.emplace(PLANTED ? Next(machine_.published()) : *job.version(),",
     )]),
     # A change while the run trains reaches shard 0 alone.
     "change_on_one_shard": ("server/core/shard_machine.cc", [(

@@ -267,7 +267,7 @@ void SimShard::NoteGradient(const PushHeader& header, Values values) {
 
 void SimShard::StartNextJob() {
   while (shard_.has_job()) {
-    auto job = std::make_shared<Shard::Job>(shard_.TakeJob());
+    auto job = std::make_shared<ShardJob>(shard_.TakeJob());
     const absl::Duration longest = job->makes_weights() ? update_time_max_ : absl::Microseconds(50);
     running_.push_back(job);
     queue_.After(chance_.Time(absl::Microseconds(1), longest), [this, job] {
@@ -276,11 +276,11 @@ void SimShard::StartNextJob() {
   }
 }
 
-void SimShard::FinishJob(const std::shared_ptr<Shard::Job>& finished) {
-  const std::shared_ptr<Shard::Job> kept = finished;  // `finished` may be an element of the list.
+void SimShard::FinishJob(const std::shared_ptr<ShardJob>& finished) {
+  const std::shared_ptr<ShardJob> kept = finished;  // `finished` may be an element of the list.
   // A return has not waited for the job's time.
   if (running_.remove(kept) == 0) return;
-  Shard::Job job = std::move(*kept);
+  ShardJob job = std::move(*kept);
   const bool makes_weights = job.makes_weights();
   const bool had_weights = shard_.weights() != nullptr;
   const Version before = machine().published();

@@ -162,7 +162,7 @@ class SimShard final : private OrdersSink {
   void NoteGradient(const PushHeader& header, Values values);
   void OnAnswer(const Delivery& delivery);
   void StartNextJob();
-  void FinishJob(const std::shared_ptr<Shard::Job>& job);
+  void FinishJob(const std::shared_ptr<ShardJob>& job);
   void NotePublished(Version version);
   void MayRestore();
   void NoteServed(const Call& call, const ServedWeights& weights);
@@ -203,9 +203,9 @@ class SimShard final : private OrdersSink {
   bool has_redone_ = false;
 
   Shard shard_;
-  std::map<uint64_t, Call> calls_;                  // By stream.
-  std::list<std::shared_ptr<Shard::Job>> running_;  // By age.
-  Version decided_{};                               // The last one in the history.
+  std::map<uint64_t, Call> calls_;                // By stream.
+  std::list<std::shared_ptr<ShardJob>> running_;  // By age.
+  Version decided_{};                             // The last one in the history.
 
   SimSaves saves_;
   ServerOrders orders_;                // The newest.

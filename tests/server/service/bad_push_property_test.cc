@@ -325,7 +325,7 @@ class History {
 
   void DoJobs() {
     while (shard_->has_job()) {
-      Shard::Job job = shard_->TakeJob();
+      ShardJob job = shard_->TakeJob();
       job.Run();
       shard_->FinishJob(std::move(job));
     }

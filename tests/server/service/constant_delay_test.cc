@@ -38,7 +38,7 @@ double After(uint64_t updates, size_t delay, double learning_rate) {
     job.update = {.from = Version{update},
                   .to = Version{update + 1},
                   .learning_rate = static_cast<float>(learning_rate)};
-    weights.push_back(state->Run(std::move(job)).value()->values().front());
+    weights.push_back(state->Run(job).value()->values().front());
     weights.pop_front();
   }
   double largest = 0;

@@ -43,6 +43,8 @@ UpdateJob OnesJob(const std::vector<float>& ones, uint64_t number) {
   return job;
 }
 
+void RunJob(TrainingState& state, UpdateJob job) { state.Run(job); }
+
 std::unique_ptr<TrainingState> StateOfZeros() {
   std::unique_ptr<TrainingState> state =
       TrainingState::TryMake(OptimizerSpec(), LayoutOf({kCount}), {0, kCount}, true);
@@ -60,7 +62,7 @@ TEST(InPlaceTest, LosesNoAdditionOfThreadsThatAddAtOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < kEach; ++i) state->Run(OnesJob(ones, 0));
+      for (int i = 0; i < kEach; ++i) RunJob(*state, OnesJob(ones, 0));
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -82,7 +84,7 @@ TEST(InPlaceTest, LeavesATensorWithoutAGradientAlone) {
   UpdateJob job = OnesJob(zeros, 0);
   job.update->absent.Add(2);
 
-  state->Run(std::move(job));
+  RunJob(*state, std::move(job));
 
   // The shard has the last three values of tensor 1, then the three of tensor 2.
   const Weights copy = state->in_place()->Copy();
@@ -98,7 +100,7 @@ TEST(InPlaceTest, ACopyHoldsWhatWasAddedBeforeItAndStaysAsItIs) {
   std::atomic<int> added = 0;
   std::thread adding([&] {
     for (int i = 0; i < kAdditions; ++i) {
-      state->Run(OnesJob(ones, 0));
+      RunJob(*state, OnesJob(ones, 0));
       ++added;
     }
   });
@@ -119,7 +121,7 @@ TEST(InPlaceTest, AVersionIsCopiedOnceForAllWhoReadIt) {
   const std::unique_ptr<TrainingState> state = StateOfZeros();
   InPlaceVersion version(state->in_place());
   const Weights first = version.Get();
-  state->Run(OnesJob(std::vector<float>(kCount, 1.0f), 0));
+  RunJob(*state, OnesJob(std::vector<float>(kCount, 1.0f), 0));
 
   EXPECT_EQ(version.Get(), first);
   EXPECT_EQ(first->values().front(), 0);
@@ -134,7 +136,7 @@ TEST(InPlaceTest, ATensorThatIsFrozenKeepsItsWeights) {
   std::ranges::fill(zeros->values(), 0.0f);
   state->SetInitialWeights(std::move(zeros));
 
-  state->Run(OnesJob(std::vector<float>(kCount, 1.0f), 0));
+  RunJob(*state, OnesJob(std::vector<float>(kCount, 1.0f), 0));
 
   const Weights copy = state->in_place()->Copy();
   EXPECT_EQ(copy->values()[19'999], 0);

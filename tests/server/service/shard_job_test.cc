@@ -33,7 +33,17 @@ std::unique_ptr<TrainingState> NewState(const OptimizerSpec& optimizer = {},
 ShardJob InitialJob(TrainingState& state, float value) {
   std::shared_ptr<FloatBuffer> weights = state.NewWeights();
   std::ranges::fill(weights->values(), value);
-  return {.initial = std::move(weights)};
+  return {state, ShardJob::Initial{std::move(weights)}};
+}
+
+/// Returns the weights that the job makes, if it makes any.
+std::optional<Weights> Made(ShardJob job) {
+  job.Run();
+  return job.result().made;
+}
+
+std::optional<Weights> Made(TrainingState& state, UpdateJob job) {
+  return Made(ShardJob(state, std::move(job)));
 }
 
 FoldStep Gradient(const std::vector<float>& values) {
@@ -56,7 +66,7 @@ TEST(ShardJobTest, MakesInitialWeightsTheNewestWithoutAVersionOfItsOwn) {
 
   EXPECT_EQ(job.version(), std::nullopt);
   EXPECT_EQ(job.payload_bytes(), 0u);
-  const std::optional<Weights> made = std::move(job).Run(*state);
+  const std::optional<Weights> made = Made(std::move(job));
 
   ASSERT_TRUE(made.has_value());
   EXPECT_EQ((*made)->values().front(), 3.0f);
@@ -64,15 +74,16 @@ TEST(ShardJobTest, MakesInitialWeightsTheNewestWithoutAVersionOfItsOwn) {
 
 TEST(ShardJobTest, SaysBeforeItRunsWhatAnUpdateMakesAndFrees) {
   const std::unique_ptr<TrainingState> state = NewState();
-  ASSERT_TRUE(InitialJob(*state, 3.0f).Run(*state).has_value());
+  ASSERT_TRUE(Made(InitialJob(*state, 3.0f)).has_value());
   const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
-  ShardJob job;
-  job.work.folds.push_back(Gradient(gradient));
-  job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.5f};
+  UpdateJob update;
+  update.folds.push_back(Gradient(gradient));
+  update.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.5f};
+  ShardJob job(*state, std::move(update));
 
   EXPECT_EQ(job.version(), Version{5});
   EXPECT_EQ(job.payload_bytes(), kCount * sizeof(float));
-  const std::optional<Weights> made = std::move(job).Run(*state);
+  const std::optional<Weights> made = Made(std::move(job));
 
   ASSERT_TRUE(made.has_value());
   EXPECT_THAT((*made)->values(), ElementsAre(2.5f, 2, 1.5f, 1, 0.5f, 0, -0.5f, -1));
@@ -84,11 +95,11 @@ void ExpectFirstStep(TrainingState& state, const std::vector<float>& expected) {
   std::ranges::copy(std::vector<float>{1, 1, 1, 10, 10, 10, 10, 10}, weights->values().begin());
   state.SetInitialWeights(weights);
   const std::vector<float> gradient = {1, 2, 3, 4, 5, 6, 7, 8};
-  ShardJob job;
-  job.work.folds.push_back(Gradient(gradient));
-  job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+  UpdateJob job;
+  job.folds.push_back(Gradient(gradient));
+  job.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
 
-  const std::optional<Weights> made = std::move(job).Run(state);
+  const std::optional<Weights> made = Made(state, std::move(job));
 
   ASSERT_TRUE(made.has_value());
   EXPECT_THAT((*made)->values(), Pointwise(FloatNear(1e-5f), expected));
@@ -121,18 +132,18 @@ TEST(ShardJobTest, TensorsFollowOptionsOfTheirOwn) {
       .per_tensor = {{.match = "1.weight", .weight_decay = 0, .learning_rate_factor = 0.1},
                      {.match = "2.weight", .learning_rate_factor = 0}}};
   const std::unique_ptr<TrainingState> state = NewState(optimizer, LayoutOf({3, 3, 2}));
-  ASSERT_TRUE(InitialJob(*state, 4.0f).Run(*state).has_value());
+  ASSERT_TRUE(Made(InitialJob(*state, 4.0f)).has_value());
   const std::vector<float> gradient = {1, 1, 1, 10, 10, 10, 1, 1};
-  ShardJob fold;
-  fold.work.folds.push_back(Gradient(gradient));
-  ASSERT_FALSE(std::move(fold).Run(*state).has_value());
-  ShardJob job;
-  job.work.folds.push_back(Gradient(gradient));
-  job.work.folds.front().fold.first = false;
-  job.work.update = {
+  UpdateJob fold;
+  fold.folds.push_back(Gradient(gradient));
+  ASSERT_FALSE(Made(*state, std::move(fold)).has_value());
+  UpdateJob job;
+  job.folds.push_back(Gradient(gradient));
+  job.folds.front().fold.first = false;
+  job.update = {
       .from = Version{0}, .to = Version{1}, .inverse_divisor = 0.5f, .learning_rate = 0.5f};
 
-  const std::optional<Weights> made = std::move(job).Run(*state);
+  const std::optional<Weights> made = Made(*state, std::move(job));
 
   ASSERT_TRUE(made.has_value());
   EXPECT_THAT((*made)->values(),
@@ -146,15 +157,15 @@ TEST(ShardJobTest, CompensatesAGradientByTheWeightsItWasComputedFrom) {
   optimizer.staleness_scaling = StalenessScaling::kDelayCompensated;
   optimizer.scaling_parameters["delay_compensation"] = 2;
   const std::unique_ptr<TrainingState> state = NewState(optimizer);
-  const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
-  ASSERT_TRUE(InitialJob(*state, 0.8f).Run(*state).has_value());
+  const std::optional<Weights> base = Made(InitialJob(*state, 1.0f));
+  ASSERT_TRUE(Made(InitialJob(*state, 0.8f)).has_value());
   const std::vector<float> gradient(kCount, 0.5f);
   const auto update = [&](Weights computed_from) {
-    ShardJob job;
-    job.work.folds.push_back(Gradient(gradient));
-    job.work.folds.front().payload.base = std::move(computed_from);
-    job.work.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.1f};
-    return std::move(job).Run(*state);
+    UpdateJob job;
+    job.folds.push_back(Gradient(gradient));
+    job.folds.front().payload.base = std::move(computed_from);
+    job.update = {.from = Version{4}, .to = Version{5}, .learning_rate = 0.1f};
+    return Made(*state, std::move(job));
   };
 
   EXPECT_THAT((*update(*base))->values(),
@@ -171,14 +182,14 @@ TEST(ShardJobTest, GapAwareDividesByHowManyUsualStepsTheWeightsHaveMoved) {
   OptimizerSpec optimizer;
   optimizer.staleness_scaling = StalenessScaling::kGapAware;
   const std::unique_ptr<TrainingState> state = NewState(optimizer);
-  const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
+  const std::optional<Weights> base = Made(InitialJob(*state, 1.0f));
   const std::vector<float> gradient(kCount, 1.0f);
   const auto update = [&] {
-    ShardJob job;
-    job.work.folds.push_back(Gradient(gradient));
-    job.work.folds.front().payload.base = *base;
-    job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
-    return std::move(job).Run(*state).value()->values().front();
+    UpdateJob job;
+    job.folds.push_back(Gradient(gradient));
+    job.folds.front().payload.base = *base;
+    job.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+    return Made(*state, std::move(job)).value()->values().front();
   };
 
   EXPECT_FLOAT_EQ(update(), 0.9f) << "its base is the newest version";
@@ -192,14 +203,14 @@ TEST(ShardJobTest, AdaptiveDelayCompensationRemembersFreshGradients) {
   optimizer.staleness_scaling = StalenessScaling::kDelayAdaptive;
   optimizer.scaling_parameters["delay_strength"] = 0.1;
   const std::unique_ptr<TrainingState> state = NewState(optimizer);
-  const std::optional<Weights> base = InitialJob(*state, 1.0f).Run(*state);
+  const std::optional<Weights> base = Made(InitialJob(*state, 1.0f));
   const std::vector<float> gradient(kCount, 0.5f);
   const auto update = [&](Weights computed_from) {
-    ShardJob job;
-    job.work.folds.push_back(Gradient(gradient));
-    job.work.folds.front().payload.base = std::move(computed_from);
-    job.work.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
-    return std::move(job).Run(*state).value()->values().front();
+    UpdateJob job;
+    job.folds.push_back(Gradient(gradient));
+    job.folds.front().payload.base = std::move(computed_from);
+    job.update = {.from = Version{0}, .to = Version{1}, .learning_rate = 0.1f};
+    return Made(*state, std::move(job)).value()->values().front();
   };
 
   EXPECT_FLOAT_EQ(update(nullptr), 0.95f);
@@ -208,48 +219,55 @@ TEST(ShardJobTest, AdaptiveDelayCompensationRemembersFreshGradients) {
   EXPECT_NEAR(update(*base), 0.95 - 0.1 * compensated, 1e-6);
 }
 
+/// Returns whether the shard would run this job on the thread whose push caused it.
+bool IsShort(TrainingState& state, UpdateJob job) {
+  return ShardJob(state, std::move(job)).is_short();
+}
+
 TEST(ShardJobTest, IsShortIfLittleIsToBeReadOrItWasReadAlready) {
   const std::unique_ptr<TrainingState> state = NewState();
-  ShardJob job = InitialJob(*state, 3.0f);
-  EXPECT_FALSE(job.is_short()) << "makes the first version, once";
-  ASSERT_TRUE(std::move(job).Run(*state).has_value());
+  ShardJob initial = InitialJob(*state, 3.0f);
+  EXPECT_FALSE(initial.is_short()) << "makes the first version, once";
+  ASSERT_TRUE(Made(std::move(initial)).has_value());
   const std::vector<float> gradient(kCount, 1.0f);
 
-  ShardJob little;
-  little.work.folds.push_back(Gradient(gradient));
-  EXPECT_TRUE(little.is_short());
-  ShardJob much;
-  much.work.folds.push_back(Gradient(gradient));
-  much.work.folds.front().payload.bytes = uint64_t{64} << 20;
-  much.work.update = Update{.is_drafted = true};
-  EXPECT_FALSE(much.is_short());
+  UpdateJob little;
+  little.folds.push_back(Gradient(gradient));
+  EXPECT_TRUE(IsShort(*state, little));
+  UpdateJob much;
+  much.folds.push_back(Gradient(gradient));
+  much.folds.front().payload.bytes = uint64_t{64} << 20;
+  much.update = Update{.is_drafted = true};
+  EXPECT_FALSE(IsShort(*state, much));
   const std::shared_ptr<UpdateDraft> draft = state->BeginDraft({});
-  much.work.folds.front().payload.draft = draft;
-  EXPECT_FALSE(much.is_short()) << "values are missing";
+  much.folds.front().payload.draft = draft;
+  EXPECT_FALSE(IsShort(*state, much)) << "values are missing";
   draft->Add(0, {{reinterpret_cast<const std::byte*>(gradient.data()), kCount * sizeof(float)}});
-  EXPECT_TRUE(much.is_short());
-  much.work.update->is_drafted = false;
-  EXPECT_FALSE(much.is_short()) << "another push was complete first";
+  EXPECT_TRUE(IsShort(*state, much));
+  much.update->is_drafted = false;
+  EXPECT_FALSE(IsShort(*state, much)) << "another push was complete first";
 }
 
 TEST(ShardJobTest, IsNotShortIfItUpdatesByWhatWasFoldedBefore) {
-  ShardJob job;
-  EXPECT_TRUE(job.is_short()) << "nothing is to be done";
-  job.work.update = {.from = Version{4}, .to = Version{5}};
-  EXPECT_FALSE(job.is_short());
-  job.work.update->is_empty = true;
-  EXPECT_TRUE(job.is_short());
+  const std::unique_ptr<TrainingState> state = NewState();
+  UpdateJob job;
+  EXPECT_TRUE(IsShort(*state, job)) << "nothing is to be done";
+  job.update = {.from = Version{4}, .to = Version{5}};
+  EXPECT_FALSE(IsShort(*state, job));
+  job.update->is_empty = true;
+  EXPECT_TRUE(IsShort(*state, job));
 }
 
 TEST(ShardJobTest, MakesNothingOfAFoldInAnOpenRound) {
   const std::unique_ptr<TrainingState> state = NewState();
-  ASSERT_TRUE(InitialJob(*state, 3.0f).Run(*state).has_value());
+  ASSERT_TRUE(Made(InitialJob(*state, 3.0f)).has_value());
   const std::vector<float> gradient(kCount, 1.0f);
-  ShardJob job;
-  job.work.folds.push_back(Gradient(gradient));
+  UpdateJob fold;
+  fold.folds.push_back(Gradient(gradient));
+  ShardJob job(*state, std::move(fold));
 
   EXPECT_EQ(job.version(), std::nullopt);
-  EXPECT_EQ(std::move(job).Run(*state), std::nullopt);
+  EXPECT_EQ(Made(std::move(job)), std::nullopt);
 }
 
 }  // namespace

@@ -370,7 +370,7 @@ class History {
   std::unique_ptr<Shard> shard_;
   std::vector<SavedShard> saves_;  // Those on the disk.
   std::vector<Arriving> arriving_;
-  std::optional<Shard::Job> job_;
+  std::optional<ShardJob> job_;
   std::map<CallId, Reader> waiting_pulls_;
   std::map<CallId, Reader> sent_;  // The pulls that were answered and are not done.
   std::map<WorkerId, uint64_t> clocks_;

@@ -49,7 +49,7 @@ class ShardRedoTest : public testing::Test {
 
   void DoJobs() {
     while (shard_->has_job()) {
-      Shard::Job job = shard_->TakeJob();
+      ShardJob job = shard_->TakeJob();
       job.Run();
       const ShardResult result = shard_->FinishJob(std::move(job));
       if (result.save != nullptr) saves_.emplace_back(*result.save);

@@ -63,7 +63,7 @@ class SavedStateTest : public testing::TestWithParam<RuleKind> {
                   .to = Version{version + 1},
                   .learning_rate = 0.1f,
                   .absent = absent};
-    state.Run(std::move(job));
+    state.Run(job);
   }
 
   static std::vector<std::vector<float>> ValuesOf(const SavedValues& saved) {

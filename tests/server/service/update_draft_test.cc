@@ -86,6 +86,8 @@ UpdateJob Job(const std::vector<float>& values, const Forecast& forecast,
   return job;
 }
 
+std::optional<Weights> RunJob(TrainingState& state, UpdateJob job) { return state.Run(job); }
+
 /// Returns the job for a push whose draft was for another update.
 UpdateJob UndraftedJob(const std::vector<float>& values, const Forecast& forecast,
                        std::shared_ptr<UpdateDraft> draft) {
@@ -115,7 +117,7 @@ class UpdateDraftTest : public testing::TestWithParam<Case> {
     const std::unique_ptr<TrainingState> state = NewState(GetParam());
     Weights newest;
     for (uint64_t version = 0; version < seeds.size(); ++version) {
-      newest = *state->Run(Job(RandomValues(seeds[version]), ForecastOf(version)));
+      newest = *RunJob(*state, Job(RandomValues(seeds[version]), ForecastOf(version)));
     }
     return newest;
   }
@@ -145,7 +147,7 @@ TEST_P(UpdateDraftTest, MakesTheSameBitsStepAfterStep) {
     const std::vector<float> gradient = RandomValues(version);
     const auto draft = training_state_->BeginDraft(ForecastOf(version));
     AddAll(*draft, gradient);
-    newest = *training_state_->Run(Job(gradient, ForecastOf(version), draft));
+    newest = *RunJob(*training_state_, Job(gradient, ForecastOf(version), draft));
   }
 
   ExpectSameBits(newest, Plain({0, 1, 2}));
@@ -161,13 +163,13 @@ TEST_P(UpdateDraftTest, IsThrownAwayIfAnotherPushIsFirst) {
   auto draft = training_state_->BeginDraft(ForecastOf(0));
   draft->Add(0, Part(slow, 0));
 
-  training_state_->Run(Job(RandomValues(0), ForecastOf(0)));
+  RunJob(*training_state_, Job(RandomValues(0), ForecastOf(0)));
   draft->Add(kChunk, Part(slow, kChunk));
   for (size_t begin = 2 * kChunk; begin < kCount; begin += kChunk) {
     draft->Add(begin, Part(slow, begin));
   }
   const Weights newest =
-      *training_state_->Run(UndraftedJob(slow, ForecastOf(1), std::exchange(draft, nullptr)));
+      *RunJob(*training_state_, UndraftedJob(slow, ForecastOf(1), std::exchange(draft, nullptr)));
 
   ExpectSameBits(newest, Plain({0, 1}));
   EXPECT_EQ(training_state_->live_versions(), 1u);
@@ -180,18 +182,18 @@ TEST_P(UpdateDraftTest, IsThrownAwayIfTheOrderIsAnother) {
   const auto draft = training_state_->BeginDraft(wrong);
   AddAll(*draft, gradient);
 
-  const Weights newest = *training_state_->Run(UndraftedJob(gradient, ForecastOf(0), draft));
+  const Weights newest = *RunJob(*training_state_, UndraftedJob(gradient, ForecastOf(0), draft));
 
   ExpectSameBits(newest, Plain({0}));
 }
 
 TEST_P(UpdateDraftTest, AnEmptyUpdateLeavesWeightsAndStateAlone) {
-  training_state_->Run(Job(RandomValues(0), ForecastOf(0)));
+  RunJob(*training_state_, Job(RandomValues(0), ForecastOf(0)));
   UpdateJob empty;
   empty.update = Update{.from = Version{1}, .to = Version{2}, .is_empty = true};
-  training_state_->Run(std::move(empty));
+  RunJob(*training_state_, std::move(empty));
 
-  ExpectSameBits(*training_state_->Run(Job(RandomValues(1), ForecastOf(2))), Plain({0, 1}));
+  ExpectSameBits(*RunJob(*training_state_, Job(RandomValues(1), ForecastOf(2))), Plain({0, 1}));
 }
 
 TEST_P(UpdateDraftTest, OneThatMissedValuesIsNotUsed) {
@@ -199,7 +201,7 @@ TEST_P(UpdateDraftTest, OneThatMissedValuesIsNotUsed) {
   const auto draft = training_state_->BeginDraft(ForecastOf(0));
   draft->Add(0, Part(gradient, 0));
 
-  const Weights newest = *training_state_->Run(Job(gradient, ForecastOf(0), draft));
+  const Weights newest = *RunJob(*training_state_, Job(gradient, ForecastOf(0), draft));
 
   ExpectSameBits(newest, Plain({0}));
 }
@@ -220,9 +222,9 @@ TEST_P(UpdateDraftTest, MayBeCancelledWhileItIsWritten) {
     const std::vector<float> slow = RandomValues(2 * round);
     const auto draft = training_state_->BeginDraft(ForecastOf(2 * round));
     std::thread arriving([&] { AddAll(*draft, slow); });
-    training_state_->Run(Job(RandomValues(2 * round + 1), ForecastOf(2 * round)));
+    RunJob(*training_state_, Job(RandomValues(2 * round + 1), ForecastOf(2 * round)));
     arriving.join();
-    training_state_->Run(UndraftedJob(slow, ForecastOf(2 * round + 1), draft));
+    RunJob(*training_state_, UndraftedJob(slow, ForecastOf(2 * round + 1), draft));
   }
 
   std::vector<uint64_t> seeds;
@@ -232,7 +234,7 @@ TEST_P(UpdateDraftTest, MayBeCancelledWhileItIsWritten) {
   }
   const std::vector<float> next = RandomValues(1000);
   seeds.push_back(1000);
-  ExpectSameBits(*training_state_->Run(Job(next, ForecastOf(100))), Plain(seeds));
+  ExpectSameBits(*RunJob(*training_state_, Job(next, ForecastOf(100))), Plain(seeds));
 }
 
 }  // namespace
