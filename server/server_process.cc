@@ -123,8 +123,8 @@ absl::Status ServerProcess::Listen() {
   ApplyTransportOptions(builder);
   connection_memory_.GiveTo(builder);
   (*tcp)->GiveTo(builder, Credentials());
-  if (shard_ != nullptr) builder.RegisterService(shard_.get());
-  if (aggregator_ != nullptr) builder.RegisterService(aggregator_.get());
+  if (shard_ != nullptr) builder.RegisterService(&shard_->data_plane());
+  if (aggregator_ != nullptr) builder.RegisterService(&aggregator_->data_plane());
   if (coordinator_ != nullptr) builder.RegisterService(coordinator_.get());
   operation_ = std::make_unique<OperationService>(connections_.get());
   builder.RegisterService(operation_.get());

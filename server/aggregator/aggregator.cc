@@ -95,14 +95,9 @@ bool Aggregator::MayBeMember(const Identity& identity) {
   return group_.MayBeMember(identity);
 }
 
-bool Aggregator::KnowsRun() {
+uint64_t Aggregator::Run() {
   MutexLock lock(mutex_);
-  return group_.orders().run != 0;
-}
-
-bool Aggregator::IsRun(uint64_t run) {
-  MutexLock lock(mutex_);
-  return run != 0 && run == group_.orders().run;
+  return group_.orders().run;
 }
 
 ShardId Aggregator::AggregatorOf(WorkerId) const {
@@ -129,7 +124,7 @@ void Aggregator::AbandonPush(PushAssembly& push) {
   WakeThread();
 }
 
-std::optional<Answer> Aggregator::FinishPush(PushAssembly push, WaitingCall* call) {
+std::optional<Answer> Aggregator::FinishPush(PushAssembly& push, WaitingCall* call) {
   MutexLock lock(mutex_);
   std::optional<PushReply> sent_back = group_.FinishPush(NameOf(call), push, now());
   WakeThread();

@@ -22,8 +22,7 @@
 #include "server/aggregator/push_group.h"
 #include "server/aggregator/uplink.h"
 #include "server/core/coordinator_orders.h"
-#include "server/service/pull_engine.h"
-#include "server/service/push_engine.h"
+#include "server/service/data_plane_engine.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {
@@ -40,7 +39,7 @@ namespace slipstream {
 ///
 /// Thread-safe: guarded by its own mutex, which is held for decisions only. Must outlive the calls
 /// that it answers.
-class Aggregator final : public PushEngine, public PullEngine {
+class Aggregator final : public DataPlaneEngine {
  public:
   /// The most composites that may be on their way at once. Each has a connection of its own, and a
   /// server lets a member have only so many (Connections::Options); pulls need one, too. There are
@@ -77,7 +76,10 @@ class Aggregator final : public PushEngine, public PullEngine {
   v1::AggregatorStatus Report();
 
   BegunPush BeginPush(const PushHeader& header) override;
-  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
+  std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) override;
+  std::optional<Answer> Refuse(PushReply refusal, WaitingCall* /*call*/) override {
+    return Answer{.push = std::move(refusal), .weights = std::nullopt};
+  }
   void AbandonPush(PushAssembly& push) override;
   bool Cancel(WaitingCall* call) override;
   void OnCallGone(WaitingCall* call) override;
@@ -91,14 +93,15 @@ class Aggregator final : public PushEngine, public PullEngine {
 
   std::optional<WeightsSeal> SealOf(const ServedWeights&) override { return std::nullopt; }
 
+  /// Readers who are not members pull from the shard.
+  bool ReadersWait() override { return false; }
+
   // The status of an aggregator has no such figures.
   void CountPushed(uint64_t, uint64_t) override {}
-  void CountPulled(const Answer&, Encoding) override {}
   void CountPulled(const Answer&, Encoding, const VersionChanges::Parts&) override {}
 
   bool MayBeMember(const Identity& identity) override;
-  bool KnowsRun() override;
-  bool IsRun(uint64_t run) override;
+  uint64_t Run() override;
 
   /// Returns this aggregator. But BeginPush refuses its pushes.
   ShardId AggregatorOf(WorkerId worker) const override;

@@ -40,25 +40,25 @@ void ExchangeCall::OnMessage(const grpc::ByteBuffer& message) {
 }
 
 void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
-  if (auto* beside = std::get_if<PushReceiver::Beside>(&outcome)) return OnRequest(beside->request);
+  if (auto* beside = std::get_if<PushFraming::Beside>(&outcome)) return OnRequest(beside->request);
   wait_->End();
-  if (auto* complete = std::get_if<PushReceiver::Complete>(&outcome)) {
+  if (auto* complete = std::get_if<PushFraming::Complete>(&outcome)) {
     guard_.transfer().Rest();
     const uint32_t asked = complete->push.header().chunk_bytes;
     chunk_bytes_ = asked > 0 ? asked : place_.default_chunk_bytes;
     encoding_ = complete->push.header().weights_encoding;
-    std::optional<Answer> answer = place_.engine.FinishPush(std::move(complete->push), this);
+    std::optional<Answer> answer = place_.engine.FinishPush(complete->push, this);
     if (answer.has_value()) return OnAnswer(*std::move(answer));
     return Wait();
   }
-  if (auto* refused = std::get_if<PushReceiver::Refused>(&outcome)) {
+  if (auto* refused = std::get_if<PushFraming::Refused>(&outcome)) {
     guard_.transfer().Rest();
     ends_after_answer_ = refused->ends_stream;
     std::optional<Answer> answer = place_.engine.Refuse(std::move(refused->reply), this);
     if (answer.has_value()) return OnAnswer(*std::move(answer));
     return Wait();
   }
-  const auto& needed = std::get<PushReceiver::NeedMore>(outcome);
+  const auto& needed = std::get<PushFraming::NeedMore>(outcome);
   if (needed.awaits_seal) {
     guard_.transfer().Rest();
   } else {
@@ -106,7 +106,7 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
 void ExchangeCall::OnAnswer(Answer answer) {
   const auto self = shared_from_this();  // The engine does not keep the call alive.
   const std::optional<SharedWeights> shared = Share(answer);
-  place_.engine.CountPulled(answer, shared.has_value() ? Encoding::kFp32 : encoding_);
+  place_.engine.CountPulled(answer, shared.has_value() ? Encoding::kFp32 : encoding_, nullptr);
   answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, encoding_,
                   shared);
   OnWritten(0);

@@ -13,8 +13,8 @@
 #include "common/rpc/status_conversion.h"
 #include "server/service/call_guard.h"
 #include "server/service/chunked_answer.h"
+#include "server/service/data_plane_engine.h"
 #include "server/service/exchange_pipe.h"
-#include "server/service/push_engine.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shared_memory_use.h"
 
@@ -27,7 +27,7 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
  public:
   /// The objects that all calls of a service share. They must outlive the calls.
   struct Place {
-    PushEngine& engine;
+    DataPlaneEngine& engine;
     CallGuard::Guards guards;
     SharedMemoryUse& memory_use;
     SocketWatch& sockets;

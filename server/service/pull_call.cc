@@ -36,7 +36,7 @@ VersionChanges::Parts ChangesFor(Answer& answer) {
 
 }  // namespace
 
-PullCall::PullCall(PullEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
+PullCall::PullCall(DataPlaneEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
                    size_t default_chunk_bytes, const grpc::ByteBuffer& request)
     : engine_(engine), chunk_bytes_(default_chunk_bytes), guard_(guards, call, "pull") {
   if (const absl::Status admitted = guard_.caller().Admit(); !admitted.ok()) {

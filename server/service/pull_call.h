@@ -14,7 +14,7 @@
 #include "server/core/shard_state.h"
 #include "server/service/call_guard.h"
 #include "server/service/chunked_answer.h"
-#include "server/service/pull_engine.h"
+#include "server/service/data_plane_engine.h"
 #include "server/service/waiting_call.h"
 
 namespace slipstream {
@@ -23,7 +23,7 @@ namespace slipstream {
 /// itself when gRPC is done with it.
 class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public WaitingCall {
  public:
-  PullCall(PullEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
+  PullCall(DataPlaneEngine& engine, const CallGuard::Guards& guards, grpc_call* call,
            size_t default_chunk_bytes, const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
@@ -43,7 +43,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   void WriteNext();
   void GiveUpIfCancelled();
 
-  PullEngine& engine_;
+  DataPlaneEngine& engine_;
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
   bool wants_seal_ = false;

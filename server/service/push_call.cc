@@ -29,17 +29,17 @@ void PushCall::OnReadDone(bool ok) {
   }
   absl::StatusOr<PushReceiver::Outcome> outcome = receiver_.OnMessage(read_);
   if (!outcome.ok()) return Finish(ToGrpc(outcome.status()));
-  if (const auto* needed = std::get_if<PushReceiver::NeedMore>(&*outcome)) {
+  if (const auto* needed = std::get_if<PushFraming::NeedMore>(&*outcome)) {
     guard_.transfer().Await(needed->taken_bytes);
     return StartRead(&read_);
   }
   guard_.transfer().Rest();
   std::optional<Answer> answer;
-  if (auto* refused = std::get_if<PushReceiver::Refused>(&*outcome)) {
+  if (auto* refused = std::get_if<PushFraming::Refused>(&*outcome)) {
     answer = engine_.Refuse(std::move(refused->reply), this);
   } else {
-    auto& complete = std::get<PushReceiver::Complete>(*outcome);
-    answer = engine_.FinishPush(std::move(complete.push), this);
+    auto& complete = std::get<PushFraming::Complete>(*outcome);
+    answer = engine_.FinishPush(complete.push, this);
   }
   if (answer.has_value()) return OnAnswer(*std::move(answer));
   // OnCancel may have come before the call was parked, and found nothing to cancel.

@@ -7,6 +7,10 @@ namespace slipstream {
 PushFraming::Outcome PushFraming::OnChunk(PushChunk chunk,
                                           const std::optional<UnreadValues>& unread,
                                           absl::FunctionRef<BegunPush(const PushHeader&)> begin) {
+  if (chunk.request.has_value()) {
+    if (is_between()) return Beside{*chunk.request};
+    return Broken("a request came before the push in front of it was complete");
+  }
   if (chunk.header.has_value()) {
     if (!is_between()) return Broken("a push began before the one in front of it was complete");
     Outcome begun = Begin(*chunk.header, begin(*chunk.header));

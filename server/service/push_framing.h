@@ -16,7 +16,7 @@ namespace slipstream {
 
 /// Makes complete pushes, or refusals, out of the chunks of a stream, whatever brings them. The
 /// values of a refused push are skipped, so that the stream stays usable. A stream that breaks the
-/// framing is answered once more and then has to end.
+/// framing is answered once more and then has to end. Between two pushes a request may come.
 ///
 /// It knows no shard: its owner passes the headers on, and gives back what Abandon returns.
 ///
@@ -36,7 +36,12 @@ class PushFraming {
     /// Set if the rest of the stream cannot be understood: Abandon has to follow.
     bool ends_stream = false;
   };
-  using Outcome = std::variant<NeedMore, Complete, Refused>;
+
+  /// A chunk that is not part of a push: a request that the owner carries out.
+  struct Beside {
+    SharedMemoryRequest request;
+  };
+  using Outcome = std::variant<NeedMore, Complete, Refused, Beside>;
 
   /// Takes a chunk and returns how far its push has come. `unread`: where the values are if they
   /// are not in the chunk. `begin` is called for each header, before any of the values behind it is

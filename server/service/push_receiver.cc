@@ -37,7 +37,9 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
     if (absl::Status may_send = MaySend(*chunk->header); !may_send.ok()) return may_send;
   }
   if (guard_ != nullptr) guard_->caller().Took(message.Length());
-  if (chunk->request.has_value()) return OnRequest(*chunk->request);
+  if (chunk->request.has_value() && shared_ == nullptr) {
+    return BrokenFraming("shared memory is for exchanges alone");
+  }
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
   engine_.CountPushed(chunk->values.count(), chunk->values.message_bytes());
   return OnChunk(*std::move(chunk), std::nullopt);
@@ -61,28 +63,20 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
   engine_.CountPushed(unread->count, unread->count * sizeof(float));
   Outcome outcome = OnChunk(std::move(chunk), *unread);
-  if (!std::holds_alternative<NeedMore>(outcome)) return outcome;  // The answer tells the worker.
+  if (!std::holds_alternative<PushFraming::NeedMore>(outcome))
+    return outcome;  // The answer tells the worker.
   const absl::Status told = shared_->TellTaken();
   if (!told.ok()) return BrokenFraming(std::string(told.message()));
   return outcome;
 }
 
-PushReceiver::Outcome PushReceiver::OnRequest(const SharedMemoryRequest& request) {
-  if (shared_ == nullptr) return BrokenFraming("shared memory is for exchanges alone");
-  if (!framing_.is_between()) {
-    return BrokenFraming("a request came before the push in front of it was complete");
-  }
-  return Beside{request};
-}
-
 PushReceiver::Outcome PushReceiver::OnChunk(PushChunk chunk,
                                             const std::optional<UnreadValues>& unread) {
-  PushFraming::Outcome outcome = framing_.OnChunk(
-      std::move(chunk), unread, [this](const PushHeader& header) { return Begin(header); });
-  const auto* refused = std::get_if<Refused>(&outcome);
+  Outcome outcome = framing_.OnChunk(std::move(chunk), unread,
+                                     [this](const PushHeader& header) { return Begin(header); });
+  const auto* refused = std::get_if<PushFraming::Refused>(&outcome);
   if (refused != nullptr && refused->ends_stream) Abandon();
-  return std::visit([](auto&& made) -> Outcome { return std::forward<decltype(made)>(made); },
-                    std::move(outcome));
+  return outcome;
 }
 
 BegunPush PushReceiver::Begin(const PushHeader& header) {

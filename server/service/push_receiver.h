@@ -11,7 +11,7 @@
 #include "common/wire/chunk_wire.h"
 #include "server/listen/caller.h"
 #include "server/service/call_guard.h"
-#include "server/service/push_engine.h"
+#include "server/service/data_plane_engine.h"
 #include "server/service/push_framing.h"
 #include "server/service/shared_memory_channel.h"
 
@@ -26,7 +26,7 @@ class PushReceiver {
  public:
   /// `guard` is told whose pushes come, and `shared` is where values may be instead of in messages.
   /// Either may be null.
-  explicit PushReceiver(PushEngine& engine, CallGuard* guard = nullptr,
+  explicit PushReceiver(DataPlaneEngine& engine, CallGuard* guard = nullptr,
                         SharedMemoryChannel* shared = nullptr)
       : engine_(engine), guard_(guard), shared_(shared) {}
 
@@ -34,19 +34,11 @@ class PushReceiver {
   PushReceiver(const PushReceiver&) = delete;
   PushReceiver& operator=(const PushReceiver&) = delete;
 
-  using NeedMore = PushFraming::NeedMore;
-  using Complete = PushFraming::Complete;
-  using Refused = PushFraming::Refused;
+  using Outcome = PushFraming::Outcome;
 
-  /// A message that is not part of a push: a request that the owner carries out. It comes only if
-  /// there is a place for shared values.
-  struct Beside {
-    SharedMemoryRequest request;
-  };
-  using Outcome = std::variant<NeedMore, Complete, Refused, Beside>;
-
-  /// Takes a message and returns how far its push has come. Fails if it is not a PushChunk, or if
-  /// the caller may not push for the worker that a header names.
+  /// Takes a message and returns how far its push has come; PushFraming::Beside only if there is a
+  /// place for shared values. Fails if the message is not a PushChunk, or if the caller may not
+  /// push for the worker that a header names.
   absl::StatusOr<Outcome> OnMessage(const grpc::ByteBuffer& message);
 
   /// Ends the stream: gives back the memory of an incomplete push, before anyone hears of the end.
@@ -56,14 +48,13 @@ class PushReceiver {
  private:
   Outcome OnChunk(PushChunk chunk, const std::optional<UnreadValues>& unread);
   Outcome OnSharedChunk(PushChunk chunk);
-  Outcome OnRequest(const SharedMemoryRequest& request);
   BegunPush Begin(const PushHeader& header);
 
   /// Returns PERMISSION_DENIED if the caller may not send this push.
   absl::Status MaySend(const PushHeader& header);
   Outcome BrokenFraming(std::string message);
 
-  PushEngine& engine_;
+  DataPlaneEngine& engine_;
   CallGuard* const guard_;
   SharedMemoryChannel* const shared_;
   PushFraming framing_;

@@ -157,14 +157,9 @@ bool ShardEngine::MayBeMember(const Identity& identity) {
   return members.CheckMember(identity.worker, identity.incarnation) != Verdict::kFenced;
 }
 
-bool ShardEngine::KnowsRun() {
+uint64_t ShardEngine::Run() {
   MutexLock lock(mutex_);
-  return orders_.run != 0;
-}
-
-bool ShardEngine::IsRun(uint64_t run) {
-  MutexLock lock(mutex_);
-  return run != 0 && run == orders_.run;
+  return orders_.run;
 }
 
 ShardId ShardEngine::AggregatorOf(WorkerId worker) const {
@@ -339,7 +334,7 @@ void ShardEngine::AbandonPush(PushAssembly& push) {
   WakeThread();
 }
 
-std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
+std::optional<Answer> ShardEngine::FinishPush(PushAssembly& push, WaitingCall* call) {
   Deliveries deliveries;
   std::optional<ShardJob> job;
   {

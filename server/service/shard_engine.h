@@ -27,9 +27,8 @@
 #include "proto/status.pb.h"
 #include "server/core/saved_version.h"
 #include "server/service/checkpoint_writer.h"
-#include "server/service/pull_engine.h"
+#include "server/service/data_plane_engine.h"
 #include "server/service/push_assembly.h"
-#include "server/service/push_engine.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard.h"
 #include "server/service/shard_log.h"
@@ -57,7 +56,7 @@ namespace slipstream {
 ///
 /// Thread-safe: guarded by its own mutex, which is held for decisions only; files are written and
 /// kernels run without it. Must outlive the calls it answers.
-class ShardEngine final : public PushEngine, public PullEngine {
+class ShardEngine final : public DataPlaneEngine {
  public:
   struct Options {
     ShardId shard{};
@@ -159,30 +158,25 @@ class ShardEngine final : public PushEngine, public PullEngine {
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
   absl::Status FinishInitialize(const InitializeHeader& header, Weights weights);
 
-  /// Returns whether readers who are not members wait for a place.
-  bool ReadersWait();
-
   absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
                                              WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
   std::optional<WeightsSeal> SealOf(const ServedWeights& weights) override;
   BegunPush BeginPush(const PushHeader& header) override;
-  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
+  std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) override;
   void AbandonPush(PushAssembly& push) override;
+  void OnCallGone(WaitingCall* /*call*/) override {}
+  bool ReadersWait() override;
   bool Cancel(WaitingCall* call) override;
   void ShareVersions() override;
   void CountPushed(uint64_t values, uint64_t bytes) override {
     value_counts_.OnPushed(values, bytes);
   }
-  void CountPulled(const Answer& answer, Encoding encoding) override {
-    CountPulled(answer, encoding, nullptr);
-  }
   void CountPulled(const Answer& answer, Encoding encoding,
                    const VersionChanges::Parts& changes) override;
   bool MayBeMember(const Identity& identity) override;
-  bool KnowsRun() override;
-  bool IsRun(uint64_t run) override;
+  uint64_t Run() override;
   ShardId AggregatorOf(WorkerId worker) const override;
   absl::Time now() const override { return options_.now(); }
 

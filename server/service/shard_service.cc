@@ -2,10 +2,7 @@
 
 #include <utility>
 
-#include "server/service/initialize_call.h"
 #include "server/service/orders_wire.h"
-#include "server/service/pull_call.h"
-#include "server/service/push_call.h"
 
 namespace slipstream {
 namespace {
@@ -19,29 +16,11 @@ constexpr absl::Duration kReportWait = absl::Seconds(1);
 ShardService::ShardService(const Options& options, std::optional<PushLog> push_log,
                            std::string local_socket, Connections* connections)
     : engine_(options, std::move(push_log)),
-      exchanges_({.cluster = options.run.cluster,
-                  .chunk_bytes = options.run.wire.chunk_bytes,
-                  .local_socket = std::move(local_socket),
-                  .connections = connections,
-                  .others_wait = [this] { return engine_.ReadersWait(); }},
-                 engine_) {}
-
-grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Initialize(
-    grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
-  return new InitializeCall(engine_, exchanges_.Guards(&initializations_), context->c_call(),
-                            response);
-}
-
-grpc::ServerWriteReactor<grpc::ByteBuffer>* ShardService::Pull(grpc::CallbackServerContext* context,
-                                                               const grpc::ByteBuffer* request) {
-  return new PullCall(engine_, exchanges_.Guards(), context->c_call(),
-                      exchanges_.default_chunk_bytes(), *request);
-}
-
-grpc::ServerReadReactor<grpc::ByteBuffer>* ShardService::Push(grpc::CallbackServerContext* context,
-                                                              grpc::ByteBuffer* response) {
-  return new PushCall(engine_, exchanges_.Guards(&pushes_), context->c_call(), response);
-}
+      data_plane_({.cluster = options.run.cluster,
+                   .chunk_bytes = options.run.wire.chunk_bytes,
+                   .local_socket = std::move(local_socket),
+                   .connections = connections},
+                  engine_, &engine_) {}
 
 void ShardService::Describe(v1::SyncServerRequest& request) {
   // The coordinator must not learn what a crash of this server can undo. A report that had to wait
@@ -80,7 +59,7 @@ ShardService::Report ShardService::NewReport(uint64_t orders_seen) {
 
 v1::ShardStatus ShardService::ShardReport() {
   // This runs several times in a lease, even if nothing else happens.
-  exchanges_.Expire();
+  data_plane_.Expire();
   v1::ShardStatus status = engine_.Report();
   MutexLock lock(rate_mutex_);
   status.set_updates_per_second(updates_.Add(engine_.now(), status.version()));

@@ -1,16 +1,13 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_SERVICE_H_
 #define SLIPSTREAM_SERVER_SERVICE_SHARD_SERVICE_H_
 
-#include <grpcpp/support/server_callback.h>
-
 #include <optional>
 #include <string>
 
 #include "common/base/mutex.h"
-#include "proto/shard.grpc.pb.h"
+#include "proto/coordinator.pb.h"
 #include "server/listen/connections.h"
-#include "server/service/exchange_handlers.h"
-#include "server/service/latest_calls.h"
+#include "server/service/data_plane.h"
 #include "server/service/server_orders.h"
 #include "server/service/shard_engine.h"
 #include "server/status/rate_window.h"
@@ -18,41 +15,18 @@
 
 namespace slipstream {
 
-/// Serves the data plane of one shard over gRPC, through the callback API: no thread belongs to a
-/// call. The four methods that carry values use raw buffers, so payloads are never copied into
-/// messages.
+/// A shard with the data plane that it is reached by, and what it tells the coordinator.
 ///
-/// Thread-safe: guarded by its engine's mutex. Must outlive the gRPC server that it is registered
-/// with; the server's shutdown ends the calls.
-class ShardService final
-    : public v1::Shard::WithRawCallbackMethod_Initialize<v1::Shard::WithRawCallbackMethod_Pull<
-          v1::Shard::WithRawCallbackMethod_Push<v1::Shard::WithRawCallbackMethod_Exchange<
-              v1::Shard::WithCallbackMethod_GetTransports<v1::Shard::Service>>>>>,
-      public OrdersSink {
+/// Thread-safe: guarded by its engine's mutex. Must outlive the gRPC server.
+class ShardService final : public OrdersSink {
  public:
   using Options = ShardEngine::Options;
 
-  /// `local_socket`: the local socket on which the server also listens, as its clients are told;
-  /// empty if there is none. `connections` are those of the server; null if nothing bounds them.
+  /// `local_socket` and `connections`: as in DataPlane::Options.
   explicit ShardService(const Options& options, std::optional<PushLog> push_log = std::nullopt,
                         std::string local_socket = "", Connections* connections = nullptr);
 
-  grpc::ServerUnaryReactor* GetTransports(grpc::CallbackServerContext* context,
-                                          const v1::GetTransportsRequest* request,
-                                          v1::GetTransportsReply* reply) override {
-    return exchanges_.GetTransports(context, *request, *reply);
-  }
-
-  grpc::ServerReadReactor<grpc::ByteBuffer>* Initialize(grpc::CallbackServerContext* context,
-                                                        grpc::ByteBuffer* response) override;
-  grpc::ServerWriteReactor<grpc::ByteBuffer>* Pull(grpc::CallbackServerContext* context,
-                                                   const grpc::ByteBuffer* request) override;
-  grpc::ServerReadReactor<grpc::ByteBuffer>* Push(grpc::CallbackServerContext* context,
-                                                  grpc::ByteBuffer* response) override;
-  grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Exchange(
-      grpc::CallbackServerContext* context) override {
-    return exchanges_.Exchange(context);
-  }
+  DataPlane& data_plane() { return data_plane_; }
 
   void OnOrders(const ServerOrders& orders) override { engine_.OnOrders(orders); }
   void OnCoordinatorAsked() override { engine_.OnCoordinatorAsked(); }
@@ -93,15 +67,11 @@ class ShardService final
   v1::SyncServerRequest synced_;
   std::optional<Report> unsynced_;
 
-  // One for each method: a member may have a call of each at a time.
-  LatestCalls pushes_;
-  LatestCalls initializations_;
-
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
   // Last: their threads call the calls' functions, which use everything above.
   ShardEngine engine_;
-  ExchangeHandlers exchanges_;  // Asks the engine. No call is left when it is destroyed.
+  DataPlane data_plane_;  // Asks the engine. No call is left when it is destroyed.
 };
 
 }  // namespace slipstream

@@ -130,7 +130,7 @@ void ServeSlipstream(size_t values, Pipe pipe) {
   });
   grpc::ServerBuilder builder;
   ApplyTransportOptions(builder);
-  Serve(builder, service, pipe);
+  Serve(builder, service.data_plane(), pipe);
   trains.join();
 }
 

@@ -69,7 +69,7 @@ class AggregatorServiceTest : public testing::Test {
     service_.OnUpstream("shard:1");
     grpc::ServerBuilder builder;
     builder.RegisterCallbackGenericService(&unknown_methods_);
-    loopback_ = ServeOnLoopback(service_, builder);
+    loopback_ = ServeOnLoopback(service_.data_plane(), builder);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     // A lost answer fails the test instead of hanging it.
     for (grpc::ClientContext& context : contexts_) {

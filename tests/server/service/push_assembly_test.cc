@@ -231,12 +231,12 @@ class PushReceiverTest : public testing::Test {
 TEST_F(PushReceiverTest, ReadsWhatItRefusesToTheEnd) {
   const auto first = receiver_.OnMessage(Chunk(HeaderOf(2), 0, 500));
   ASSERT_TRUE(first.ok()) << first.status();
-  EXPECT_TRUE(std::holds_alternative<PushReceiver::NeedMore>(*first));
+  EXPECT_TRUE(std::holds_alternative<PushFraming::NeedMore>(*first));
 
   const auto last = receiver_.OnMessage(Chunk(std::nullopt, 1, 500));
 
   ASSERT_TRUE(last.ok()) << last.status();
-  const auto* refused = std::get_if<PushReceiver::Refused>(&*last);
+  const auto* refused = std::get_if<PushFraming::Refused>(&*last);
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->reply.outcome, PushOutcome::kRetryLater);
   EXPECT_FALSE(refused->ends_stream);
@@ -251,12 +251,12 @@ TEST_F(PushReceiverTest, MeasuresAMessageByItsValuesAsTheyTravel) {
 
   const auto taken = receiver_.OnMessage(encoded(500));
   ASSERT_TRUE(taken.ok()) << taken.status();
-  EXPECT_TRUE(std::holds_alternative<PushReceiver::NeedMore>(*taken));
+  EXPECT_TRUE(std::holds_alternative<PushFraming::NeedMore>(*taken));
 
   PushReceiver other(engine_);
   const auto outcome = other.OnMessage(encoded(1500));  // As fp32 it would take 2000 bytes more.
   ASSERT_TRUE(outcome.ok()) << outcome.status();
-  EXPECT_TRUE(std::holds_alternative<PushReceiver::Refused>(*outcome));
+  EXPECT_TRUE(std::holds_alternative<PushFraming::Refused>(*outcome));
 }
 
 TEST_F(PushReceiverTest, TakesASealWithABitForEachTensorOfTheLargestModel) {
@@ -268,7 +268,7 @@ TEST_F(PushReceiverTest, TakesASealWithABitForEachTensorOfTheLargestModel) {
         HeaderOf(2), offset, {{&kValue, 1}, std::make_shared<int>()}, Encoding::kFp32, seal));
 
     ASSERT_TRUE(outcome.ok()) << outcome.status();
-    EXPECT_EQ(std::holds_alternative<PushReceiver::NeedMore>(*outcome), offset == 0);
+    EXPECT_EQ(std::holds_alternative<PushFraming::NeedMore>(*outcome), offset == 0);
   }
 }
 
@@ -284,7 +284,7 @@ TEST_F(PushReceiverTest, EndsAStreamWhoseMessagesHoldMoreThanAdmissionCounts) {
         receiver.OnMessage(is_first ? Chunk(HeaderOf(2), 0, 1100) : Chunk(std::nullopt, 1, 1100));
 
     ASSERT_TRUE(outcome.ok()) << outcome.status();
-    const auto* refused = std::get_if<PushReceiver::Refused>(&*outcome);
+    const auto* refused = std::get_if<PushFraming::Refused>(&*outcome);
     ASSERT_NE(refused, nullptr);
     EXPECT_EQ(refused->reply.message, "the message holds more than its values");
     EXPECT_TRUE(refused->ends_stream);

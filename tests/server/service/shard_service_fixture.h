@@ -65,7 +65,7 @@ class ShardServiceTest : public testing::Test {
     options.read_start = read_start_;
     options.now = [this] { return absl::UnixEpoch() + absl::Milliseconds(milliseconds_.load()); };
     service_ = std::make_unique<ShardService>(options, std::nullopt, local_name_);
-    loopback_ = ServeOnLoopback(*service_);
+    loopback_ = ServeOnLoopback(service_->data_plane());
     ASSERT_NE(loopback_.server, nullptr);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     orders_ = FirstOrders(kRun, values_, members, kGrant);

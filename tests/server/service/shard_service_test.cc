@@ -226,7 +226,7 @@ TEST_F(ShardServiceTest, AServerThatKnowsNoRunYetAsksMembersToIntroduceThemselve
   ShardService::Options options;
   options.run = SettingsOf(kAsync);
   service_ = std::make_unique<ShardService>(options, std::nullopt, local_name_);
-  loopback_ = ServeOnLoopback(*service_);
+  loopback_ = ServeOnLoopback(service_->data_plane());
   ASSERT_NE(loopback_.server, nullptr);
   stub_ = v1::Shard::NewStub(loopback_.NewChannel());
   const auto introduce = [this](bool is_member) {

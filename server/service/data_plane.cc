@@ -1,4 +1,4 @@
-#include "server/service/exchange_handlers.h"
+#include "server/service/data_plane.h"
 
 #include <algorithm>
 #include <thread>
@@ -10,6 +10,9 @@
 #include "common/wire/shard_wire.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/exchange_call.h"
+#include "server/service/initialize_call.h"
+#include "server/service/pull_call.h"
+#include "server/service/push_call.h"
 
 namespace slipstream {
 namespace {
@@ -27,24 +30,26 @@ bool CameLocally(const grpc::CallbackServerContext& context) {
 
 }  // namespace
 
-ExchangeHandlers::ExchangeHandlers(Options options, PushEngine& engine)
+DataPlane::DataPlane(Options options, DataPlaneEngine& engine, ShardEngine* shard)
     : options_(std::move(options)),
       chunk_bytes_(options_.chunk_bytes > 0 ? options_.chunk_bytes : kAutoChunkBytesMax),
       engine_(engine),
+      shard_(shard),
       watch_({.window =
                   TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
-              .others_wait = options_.others_wait,
+              .others_wait = [&engine] { return engine.ReadersWait(); },
               .now = [&engine] { return engine.now(); }}),
       sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
 
-absl::Status ExchangeHandlers::NoteMember(const v1::GetTransportsRequest& request, Caller& caller) {
+absl::Status DataPlane::NoteMember(const v1::GetTransportsRequest& request, Caller& caller) {
   const Identity identity = FromWire(request.identity());
   absl::Status may_be;
   if (request.has_server()) {
     may_be = caller.MayBe(ShardId{request.server()});
     // The numbers of aggregators follow those of the shards' servers.
     const uint32_t numbers = options_.cluster.AggregatorNumber(options_.cluster.groups(), 0);
-    const bool is_server = request.server() < numbers && engine_.IsRun(identity.run);
+    const bool is_server =
+        request.server() < numbers && identity.run != 0 && identity.run == engine_.Run();
     if (may_be.ok() && is_server) caller.IsMember(ShardId{request.server()});
   } else if (request.has_identity()) {
     may_be = caller.MayBe(identity.worker);
@@ -53,24 +58,43 @@ absl::Status ExchangeHandlers::NoteMember(const v1::GetTransportsRequest& reques
   }
   // A server that was started again knows nobody before its first orders. It would take the values
   // that come next for a stranger's, and close the connection.
-  if (may_be.ok() && identity.run != 0 && !engine_.KnowsRun()) {
+  if (may_be.ok() && identity.run != 0 && engine_.Run() == 0) {
     return absl::UnavailableError("RETRY_LATER: the server has not heard yet which run this is");
   }
   return may_be;
 }
 
-grpc::ServerUnaryReactor* ExchangeHandlers::GetTransports(grpc::CallbackServerContext* context,
-                                                          const v1::GetTransportsRequest& request,
-                                                          v1::GetTransportsReply& reply) {
+grpc::ServerUnaryReactor* DataPlane::GetTransports(grpc::CallbackServerContext* context,
+                                                   const v1::GetTransportsRequest* request,
+                                                   v1::GetTransportsReply* reply) {
   Caller caller(options_.connections, context->c_call());
-  const absl::Status noted = NoteMember(request, caller);
-  if (noted.ok()) reply.set_local_socket(options_.local_socket);
+  const absl::Status noted = NoteMember(*request, caller);
+  if (noted.ok()) reply->set_local_socket(options_.local_socket);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(noted));
   return reactor;
 }
 
-grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* ExchangeHandlers::Exchange(
+// gRPC answers UNIMPLEMENTED in place of a reactor that is null.
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* DataPlane::Initialize(
+    grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
+  if (shard_ == nullptr) return nullptr;
+  return new InitializeCall(*shard_, Guards(&initializations_), context->c_call(), response);
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* DataPlane::Push(grpc::CallbackServerContext* context,
+                                                           grpc::ByteBuffer* response) {
+  if (shard_ == nullptr) return nullptr;
+  return new PushCall(*shard_, Guards(&pushes_), context->c_call(), response);
+}
+
+grpc::ServerWriteReactor<grpc::ByteBuffer>* DataPlane::Pull(grpc::CallbackServerContext* context,
+                                                            const grpc::ByteBuffer* request) {
+  return new PullCall(engine_, Guards(nullptr), context->c_call(), chunk_bytes_, *request);
+}
+
+grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* DataPlane::Exchange(
     grpc::CallbackServerContext* context) {
   const ExchangeCall::Place place = {.engine = engine_,
                                      .guards = Guards(&exchanges_),
