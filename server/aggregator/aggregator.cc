@@ -126,23 +126,23 @@ void Aggregator::AbandonPush(PushAssembly& push) {
 
 std::optional<Answer> Aggregator::FinishPush(PushAssembly& push, WaitingCall* call) {
   MutexLock lock(mutex_);
-  std::optional<PushReply> sent_back = group_.FinishPush(NameOf(call), push, now());
+  std::optional<PushReply> sent_back = group_.FinishPush(call->name(), push, now());
   WakeThread();
   if (!sent_back.has_value()) return std::nullopt;
-  return Answer{.push = *std::move(sent_back), .weights = {}};
+  return Answer{.push = *std::move(sent_back)};
 }
 
 bool Aggregator::Cancel(WaitingCall* call) {
   if (pulls_.Cancel(call)) return true;
   MutexLock lock(mutex_);
-  if (!group_.Cancel(NameOf(call), now())) return false;
+  if (!group_.Cancel(call->name(), now())) return false;
   WakeThread();
   return true;
 }
 
 void Aggregator::OnCallGone(WaitingCall* call) {
   MutexLock lock(mutex_);
-  group_.OnCallGone(NameOf(call));
+  group_.OnCallGone(call->name());
   WakeThread();
 }
 
@@ -171,13 +171,16 @@ bool Aggregator::Serves(const PullRequest& request) const {
          request.shard_map == group_.orders().model->shard_map.fingerprint();
 }
 
-absl::StatusOr<std::optional<Answer>> Aggregator::Pull(const PullRequest& request,
-                                                       WaitingCall* call) {
+std::optional<Answer> Aggregator::Pull(const PullRequest& request, WaitingCall* call) {
   {
     MutexLock lock(mutex_);
-    if (const std::string_view lack = Lack(); !lack.empty())
-      return absl::UnavailableError(std::string(lack));
-    if (!Serves(request)) return absl::FailedPreconditionError("pull this from the shard");
+    absl::Status refusal;
+    if (const std::string_view lack = Lack(); !lack.empty()) {
+      refusal = absl::UnavailableError(std::string(lack));
+    } else if (!Serves(request)) {
+      refusal = absl::FailedPreconditionError("pull this from the shard");
+    }
+    if (!refusal.ok()) return Answer{.refusal = std::move(refusal)};
   }
   return pulls_.Pull({*request.identity, request.min_version, request.min_life}, call);
 }
@@ -195,14 +198,6 @@ absl::StatusOr<AggregatorPulls::Fetched> Aggregator::Fetch(const AggregatorPulls
 }
 
 // Composites.
-
-void Aggregator::Deliver(PushGroup::Replies replies) {
-  for (PushGroup::Reply& reply : replies) {
-    WaitingCall* const call = CallOf(reply.call);
-    reply.answer.ok() ? call->OnAnswer(*std::move(reply.answer))
-                      : call->OnRefused(reply.answer.status());
-  }
-}
 
 // The threads.
 
@@ -230,7 +225,7 @@ void Aggregator::AwaitWork() {
 void Aggregator::RunThread() {
   std::unique_ptr<Uplink> uplink;  // Made with the first composite.
   for (;;) {
-    PushGroup::Replies late;
+    Answers late;
     std::optional<PushGroup::Outgoing> composite;
     {
       MutexLock lock(mutex_);
@@ -244,7 +239,7 @@ void Aggregator::RunThread() {
       // There may be more, and while this thread is busy another one has to watch the time.
       WakeThread();
     }
-    Deliver(std::move(late));
+    Give(std::move(late));
     if (composite.has_value()) Send(*std::move(composite), uplink);
   }
 }
@@ -288,12 +283,12 @@ void Aggregator::Send(PushGroup::Outgoing composite, std::unique_ptr<Uplink>& up
   std::shared_ptr<FloatBuffer> weights;
   if (composite.may_leave) answer = Exchange(composite, weights, uplink);
   LogSentBack(answer);
-  PushGroup::Replies replies;
+  Answers answers;
   {
     MutexLock lock(mutex_);
-    replies = group_.OnAnswer(composite.id, std::move(answer), std::move(weights), now());
+    answers = group_.OnAnswer(composite.id, std::move(answer), std::move(weights), now());
   }
-  Deliver(std::move(replies));
+  Give(std::move(answers));
 }
 
 void Aggregator::NoteReached(const absl::Status& status) {

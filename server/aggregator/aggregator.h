@@ -78,7 +78,7 @@ class Aggregator final : public DataPlaneEngine {
   BegunPush BeginPush(const PushHeader& header) override;
   std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* /*call*/) override {
-    return Answer{.push = std::move(refusal), .weights = std::nullopt};
+    return Answer{.push = std::move(refusal)};
   }
   void AbandonPush(PushAssembly& push) override;
   bool Cancel(WaitingCall* call) override;
@@ -87,11 +87,10 @@ class Aggregator final : public DataPlaneEngine {
 
   /// FAILED_PRECONDITION if the pull has to go to the shard; UNAVAILABLE while the aggregator does
   /// not know its shard.
-  absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
-                                             WaitingCall* call) override;
+  std::optional<Answer> Pull(const PullRequest& request, WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
 
-  std::optional<WeightsSeal> SealOf(const ServedWeights&) override { return std::nullopt; }
+  std::optional<WeightsSeal> SealOf(const Answer&) override { return std::nullopt; }
 
   /// Readers who are not members pull from the shard.
   bool ReadersWait() override { return false; }
@@ -111,17 +110,12 @@ class Aggregator final : public DataPlaneEngine {
   /// One thread is always free to watch the time, and to send back.
   static constexpr size_t kThreadsMax = kUplinksMax + 1;
 
-  /// The name of a call is its address: it is answered or cancelled before it is destroyed.
-  static CallId NameOf(WaitingCall* call) { return std::bit_cast<CallId>(call); }
-  static WaitingCall* CallOf(CallId name) { return std::bit_cast<WaitingCall*>(name); }
-
   /// Returns what the aggregator lacks for its work; empty if nothing.
   std::string_view Lack() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Returns whether a pull is one of those that need not go to the shard.
   bool Serves(const PullRequest& request) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  static void Deliver(PushGroup::Replies replies);
   std::shared_ptr<BufferPool> Pool();
 
   /// Has a thread look for a composite, and makes the thread if none is idle.

@@ -29,17 +29,17 @@ AggregatorPulls::~AggregatorPulls() {
   if (thread.joinable()) thread.join();
 }
 
-absl::StatusOr<std::optional<Answer>> AggregatorPulls::Pull(const Asked& asked, WaitingCall* call) {
+std::optional<Answer> AggregatorPulls::Pull(const Asked& asked, WaitingCall* call) {
   MutexLock lock(mutex_);
   const auto of_worker = std::ranges::count_if(open_, [&asked](const auto& entry) {
     return entry.second.asked.identity.worker == asked.identity.worker;
   });
   if (static_cast<size_t>(of_worker) >= kPullsOfWorkerMax) {
-    return absl::ResourceExhaustedError("the worker has too many pulls open");
+    return Answer{.refusal = absl::ResourceExhaustedError("the worker has too many pulls open")};
   }
   const bool is_there = newest_.has_value() && AgeOf(newest_->header) >= AgeOf(asked);
   open_[call] = {.asked = asked, .waits = !is_there};
-  if (is_there) return std::optional<Answer>(NewestAnswer());
+  if (is_there) return NewestTo(call);
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   work_came_.NotifyOne();
   return std::nullopt;
@@ -67,18 +67,12 @@ void AggregatorPulls::Run() {
       if (is_stopping_) return;
     }
     absl::StatusOr<Fetched> fetched = fetch_(*asked);
-    std::vector<Reply> replies;
+    Answers answers;
     {
       MutexLock lock(mutex_);
-      replies = OnFetched(*asked, std::move(fetched));
+      answers = OnFetched(*asked, std::move(fetched));
     }
-    for (Reply& reply : replies) {
-      if (reply.answer.ok()) {
-        reply.call->OnAnswer(*std::move(reply.answer));
-      } else {
-        reply.call->OnRefused(reply.answer.status());
-      }
-    }
+    Give(std::move(answers));
   }
 }
 
@@ -91,44 +85,39 @@ std::optional<AggregatorPulls::Asked> AggregatorPulls::Next() const {
   return next;
 }
 
-std::vector<AggregatorPulls::Reply> AggregatorPulls::OnFetched(const Asked& asked,
-                                                               absl::StatusOr<Fetched> fetched) {
+Answers AggregatorPulls::OnFetched(const Asked& asked, absl::StatusOr<Fetched> fetched) {
   if (!fetched.ok()) return OnFailure(asked, fetched.status());
   const bool nothing_newer_comes = AgeOf(fetched->header) < AgeOf(asked);
   const bool is_older = newest_.has_value() && AgeOf(fetched->header) < AgeOf(newest_->header);
   if (!is_older) newest_ = *std::move(fetched);
-  std::vector<Reply> replies;
+  Answers answers;
   for (auto& [call, pull] : open_) {
     const bool is_there = AgeOf(newest_->header) >= AgeOf(pull.asked);
     if (!pull.waits || !(is_there || nothing_newer_comes)) continue;
     pull.waits = false;
-    replies.push_back({call, NewestAnswer()});
+    answers.push_back(NewestTo(call));
   }
-  return replies;
+  return answers;
 }
 
-std::vector<AggregatorPulls::Reply> AggregatorPulls::OnFailure(const Asked& asked,
-                                                               const absl::Status& failure) {
+Answers AggregatorPulls::OnFailure(const Asked& asked, const absl::Status& failure) {
   const absl::Status why = absl::UnavailableError(
       "the aggregator gets no weights from the shard: " + std::string(failure.message()));
   const bool is_for_all = IsTransient(failure);
-  std::vector<Reply> replies;
+  Answers answers;
   for (auto pull = open_.begin(); pull != open_.end();) {
     const auto next = std::next(pull);
     if (pull->second.waits && (is_for_all || pull->second.asked.identity == asked.identity)) {
-      replies.push_back({pull->first, why});
+      answers.push_back({.call = pull->first->name(), .refusal = why});
       open_.erase(pull);
     }
     pull = next;
   }
-  return replies;
+  return answers;
 }
 
-Answer AggregatorPulls::NewestAnswer() const {
-  ServedWeights weights;
-  weights.header = newest_->header;
-  weights.weights = newest_->weights;
-  return {.push = std::nullopt, .weights = std::move(weights)};
+Answer AggregatorPulls::NewestTo(WaitingCall* call) const {
+  return {.call = call->name(), .header = newest_->header, .weights = newest_->weights};
 }
 
 }  // namespace slipstream

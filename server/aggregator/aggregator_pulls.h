@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
@@ -66,7 +65,7 @@ class AggregatorPulls {
   /// fails meanwhile. A fetch that was refused for good, for example because its worker is fenced,
   /// fails only for pulls of the same identity. RESOURCE_EXHAUSTED if the worker has too many pulls
   /// open.
-  absl::StatusOr<std::optional<Answer>> Pull(const Asked& asked, WaitingCall* call);
+  std::optional<Answer> Pull(const Asked& asked, WaitingCall* call);
 
   /// Returns true if the call was waiting. Then it waits no more and gets no answer.
   bool Cancel(WaitingCall* call);
@@ -80,20 +79,16 @@ class AggregatorPulls {
     Asked asked;
     bool waits = false;  // Not answered yet.
   };
-  struct Reply {
-    WaitingCall* call;
-    absl::StatusOr<Answer> answer;
-  };
 
   void Run();
 
   /// Returns the pull that waits for the oldest version; nothing if none waits.
   std::optional<Asked> Next() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Reply> OnFetched(const Asked& asked, absl::StatusOr<Fetched> fetched)
+  Answers OnFetched(const Asked& asked, absl::StatusOr<Fetched> fetched)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Reply> OnFailure(const Asked& asked, const absl::Status& failure)
+  Answers OnFailure(const Asked& asked, const absl::Status& failure)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Answer NewestAnswer() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answer NewestTo(WaitingCall* call) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
   const Fetch fetch_;

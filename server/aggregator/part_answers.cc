@@ -47,8 +47,7 @@ const CountedComposite* NewestOf(std::span<const CountedComposite* const> compos
 
 Answer AnswerOf(const PushHeader& push, const CountedComposite& composite, size_t part,
                 const CountedComposite* newest) {
-  Answer answer = {.push = ReplyTo(composite.answer.push, composite.header.parts[part]),
-                   .weights = {}};
+  Answer answer = {.push = ReplyTo(composite.answer.push, composite.header.parts[part])};
   if (!push.pull) return answer;
   const WeightsHeader& own = *composite.answer.weights;
   const bool takes_newest = newest != nullptr && newest->answer.weights->life == own.life;
@@ -58,8 +57,8 @@ Answer AnswerOf(const PushHeader& push, const CountedComposite& composite, size_
   header.clock = own.parts[part].clock;
   header.parts.clear();
   header.unchanged = push.holds_base && push.base == header.version && push.life == header.life;
-  answer.weights = ServedWeights{.header = header};
-  if (!header.unchanged) answer.weights->weights = source.weights;
+  if (!header.unchanged) answer.weights = source.weights;
+  answer.header = std::move(header);
   return answer;
 }
 

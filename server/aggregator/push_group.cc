@@ -183,8 +183,8 @@ std::optional<PushGroup::Outgoing> PushGroup::Take(absl::Time now) {
   return composite;
 }
 
-PushGroup::Replies PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
-                                       Weights weights, absl::Time now) {
+Answers PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
+                            Weights weights, absl::Time now) {
   --under_way_;
   Sent& sent = sent_.at(composite);
   bytes_held_ -= sent.parts.size() * sent.header.count * sizeof(float);
@@ -204,14 +204,12 @@ PushGroup::Replies PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<Exc
       sent.failure = absl::UnavailableError("the aggregator does not reach its shard");
     }
   }
-  return TakeReplies(combiner_.OnAnswer(composite, std::move(verdict), now));
+  return TakeAnswers(combiner_.OnAnswer(composite, std::move(verdict), now));
 }
 
-PushGroup::Replies PushGroup::TakeHeld(absl::Time now) {
-  return TakeReplies(combiner_.TakeHeld(now));
-}
+Answers PushGroup::TakeHeld(absl::Time now) { return TakeAnswers(combiner_.TakeHeld(now)); }
 
-PushGroup::Replies PushGroup::TakeReplies(const std::vector<CompositeId>& composites) {
+Answers PushGroup::TakeAnswers(const std::vector<CompositeId>& composites) {
   std::vector<Sent> answered;
   for (const CompositeId id : composites) answered.push_back(std::move(sent_.extract(id).mapped()));
   std::vector<const CountedComposite*> counted;
@@ -219,19 +217,24 @@ PushGroup::Replies PushGroup::TakeReplies(const std::vector<CompositeId>& compos
     if (sent.counted.has_value()) counted.push_back(&*sent.counted);
   }
   const CountedComposite* const newest = NewestOf(counted);
-  Replies replies;
+  Answers answers;
   for (const Sent& sent : answered) {
     for (size_t i = 0; i < sent.parts.size(); ++i) {
       const Waiting push = std::move(waiting_.extract(sent.parts[i]).mapped());
       if (!push.call.has_value()) continue;
-      absl::StatusOr<Answer> answer =
-          Answer{.push = NotCombined("the shard did not count it with others"), .weights = {}};
-      if (sent.counted.has_value()) answer = AnswerOf(push.header, *sent.counted, i, newest);
-      if (!sent.failure.ok()) answer = sent.failure;
-      replies.push_back({*push.call, std::move(answer)});
+      Answer answer;
+      if (sent.counted.has_value()) {
+        answer = AnswerOf(push.header, *sent.counted, i, newest);
+      } else if (sent.failure.ok()) {
+        answer.push = NotCombined("the shard did not count it with others");
+      } else {
+        answer.refusal = sent.failure;
+      }
+      answer.call = *push.call;
+      answers.push_back(std::move(answer));
     }
   }
-  return replies;
+  return answers;
 }
 
 }  // namespace slipstream

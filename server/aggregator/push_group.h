@@ -90,23 +90,15 @@ class PushGroup {
   /// Returns the next composite to send; nothing if there is none now. OnAnswer has to follow.
   std::optional<Outgoing> Take(absl::Time now);
 
-  struct Reply {
-    CallId call{};
-
-    /// The answer; or the status with which the call ends, so that its worker leaves the aggregator
-    /// alone for a while.
-    absl::StatusOr<Answer> answer;
-  };
-  using Replies = std::vector<Reply>;
-
   /// Takes the answer to a composite; `weights` has the values of its weights, if it has any.
   /// RESOURCE_EXHAUSTED: it was not sent. Any other failure: the shard was not reached. Returns the
-  /// answers that are to be given now.
-  Replies OnAnswer(Combiner::CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
+  /// answers that are to be given now. After a refusal, its worker leaves the aggregator alone for
+  /// a while.
+  Answers OnAnswer(Combiner::CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
                    Weights weights, absl::Time now);
 
   /// Returns the answers that have waited long enough for others.
-  Replies TakeHeld(absl::Time now);
+  Answers TakeHeld(absl::Time now);
 
   /// Returns when Take and TakeHeld are to be called though nothing has happened.
   absl::Time NextLook() const { return combiner_.NextLook(); }
@@ -149,7 +141,7 @@ class PushGroup {
   PolicyTraits TraitsNow() const;
 
   /// Returns the answers to the parts of composites, which are forgotten.
-  Replies TakeReplies(const std::vector<CompositeId>& composites);
+  Answers TakeAnswers(const std::vector<CompositeId>& composites);
 
   const Options options_;
   const uint32_t workers_;  // The number of workers of the group.

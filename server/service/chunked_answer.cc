@@ -31,12 +31,12 @@ ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encod
 
 std::optional<WeightsSeal> ChunkedAnswer::SealNow() const {
   if (seal_ == nullptr || !is_finished_ || !has_values()) return std::nullopt;
-  return seal_(*answer_.weights);
+  return seal_(answer_);
 }
 
 grpc::ByteBuffer ChunkedAnswer::NextChanges() {
   std::optional<WeightsHeader> header;
-  if (changes_sent_ == 0) header = answer_.weights->header;
+  if (changes_sent_ == 0) header = answer_.header;
   const ValueChanges& part = changes_->at(changes_sent_++);
   is_finished_ = changes_sent_ == changes_->size();
   return EncodeChangesChunk(header, part, changes_, SealNow());
@@ -47,21 +47,17 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
   if (changes_ != nullptr) return NextChanges();
   if (shared_.has_value()) {
     is_finished_ = true;
-    return EncodeExchangeChunk(answer_.push, answer_.weights->header, *shared_);
+    return EncodeExchangeChunk(answer_.push, *answer_.header, *shared_);
   }
   const bool is_first = sent_ == 0;
   std::optional<WeightsHeader> header;
+  if (is_first) header = answer_.header;
   LentValues lent;
   const uint64_t offset = sent_;
-  if (answer_.weights.has_value() && answer_.weights->header.unchanged) {
-    header = answer_.weights->header;
-    is_finished_ = true;
-  } else if (answer_.weights.has_value()) {
-    const ServedWeights& served = *answer_.weights;
-    if (is_first) header = served.header;
-    const std::span<const float> values = served.weights->values();
+  if (has_values()) {
+    const std::span<const float> values = answer_.weights->values();
     const size_t count = std::min<size_t>(chunk_values_, values.size() - sent_);
-    lent = {values.subspan(sent_, count), served.weights};
+    lent = {values.subspan(sent_, count), answer_.weights};
     sent_ += count;
     if (encoding_ == Encoding::kFp32) borrowed_bytes_ = count * sizeof(float);
     is_finished_ = sent_ == values.size();
@@ -76,7 +72,7 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
 }
 
 bool ChunkedAnswer::has_values() const {
-  return answer_.weights.has_value() && answer_.weights->weights != nullptr && !shared_.has_value();
+  return answer_.weights != nullptr && !shared_.has_value();
 }
 
 grpc::WriteOptions ChunkedAnswer::write_options() const {

@@ -31,7 +31,7 @@ class ChunkedAnswer {
                 std::optional<SharedWeights> shared = std::nullopt);
 
   /// Has the last message of pulled weights carry the seal that `seal` returns then.
-  void SealBy(std::function<std::optional<WeightsSeal>(const ServedWeights&)> seal) {
+  void SealBy(std::function<std::optional<WeightsSeal>(const Answer&)> seal) {
     seal_ = std::move(seal);
   }
 
@@ -65,8 +65,8 @@ class ChunkedAnswer {
   size_t chunk_values_;
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
-  std::function<std::optional<WeightsSeal>(const ServedWeights&)> seal_;  // May be null.
-  VersionChanges::Parts changes_;  // Null if values are sent.
+  std::function<std::optional<WeightsSeal>(const Answer&)> seal_;  // May be null.
+  VersionChanges::Parts changes_;                                  // Null if values are sent.
   size_t changes_sent_ = 0;
   uint64_t sent_ = 0;
   size_t borrowed_bytes_ = 0;  // The bytes that the last message borrows.

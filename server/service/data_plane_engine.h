@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/encoding.h"
 #include "common/base/ids.h"
@@ -43,16 +42,15 @@ class DataPlaneEngine {
 
   // Pulls.
 
-  /// Returns the answer, or nothing if `call` gets it later. Fails with the refusal.
-  virtual absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
-                                                     WaitingCall* call) = 0;
+  /// Returns the answer, or nothing if `call` gets it later.
+  virtual std::optional<Answer> Pull(const PullRequest& request, WaitingCall* call) = 0;
 
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
   virtual void FinishPull(WaitingCall* call, const Reader& reader) = 0;
 
-  /// Returns the facts that go behind these weights, if they are sent by now; nothing if they are
-  /// not known here.
-  virtual std::optional<WeightsSeal> SealOf(const ServedWeights& weights) = 0;
+  /// Returns the facts that go behind the weights of this answer, if they are sent by now; nothing
+  /// if they are not known here.
+  virtual std::optional<WeightsSeal> SealOf(const Answer& answer) = 0;
 
   /// Returns whether readers who are not members wait for a place.
   virtual bool ReadersWait() = 0;

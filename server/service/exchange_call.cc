@@ -92,12 +92,12 @@ void ExchangeCall::Reply(const SharedMemoryReply& reply) {
 }
 
 std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
-  if (!answer.weights.has_value() || answer.weights->weights == nullptr) return std::nullopt;
+  if (answer.weights == nullptr) return std::nullopt;
   if (encoding_ != Encoding::kFp32) return std::nullopt;  // Shared weights are not encoded.
-  std::optional<SharedWeights> shown = shared().Show(answer.weights->weights);
+  std::optional<SharedWeights> shown = shared().Show(answer.weights);
   if (shown.has_value()) {
-    const size_t bytes = answer.weights->weights->values().size_bytes();
-    place_.memory_use.Pin(this, answer.weights->weights,
+    const size_t bytes = answer.weights->values().size_bytes();
+    place_.memory_use.Pin(this, answer.weights,
                           place_.engine.now() + std::max(place_.lease, TimeToCopy(bytes)));
   }
   return shown;
@@ -105,6 +105,7 @@ std::optional<SharedWeights> ExchangeCall::Share(const Answer& answer) {
 
 void ExchangeCall::OnAnswer(Answer answer) {
   const auto self = shared_from_this();  // The engine does not keep the call alive.
+  if (!answer.refusal.ok()) return End(ToGrpc(answer.refusal));
   const std::optional<SharedWeights> shared = Share(answer);
   place_.engine.CountPulled(answer, shared.has_value() ? Encoding::kFp32 : encoding_, nullptr);
   answer_.emplace(ChunkedAnswer::Form::kExchange, std::move(answer), chunk_bytes_, encoding_,

@@ -47,7 +47,6 @@ class ExchangeCall final : public ExchangePipe, public WaitingCall {
 
   void OnMessage(const grpc::ByteBuffer& message) override;
   void OnAnswer(Answer answer) override;
-  void OnRefused(const absl::Status& status) override { End(ToGrpc(status)); }
   void OnLagged(const absl::Status& status) override { guard_.transfer().End(status); }
   void OnWritten(size_t bytes) override;
   bool StopWaiting() override { return place_.engine.Cancel(this); }

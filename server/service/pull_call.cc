@@ -27,11 +27,10 @@ absl::Duration TimeOfSlowReader(size_t bytes) {
 /// Returns the changes from the version that the reader holds; null if the values are to be sent.
 /// The answer lets go of that version.
 VersionChanges::Parts ChangesFor(Answer& answer) {
-  if (!answer.weights.has_value() || answer.weights->base == nullptr) return nullptr;
-  const Weights base = std::exchange(answer.weights->base, nullptr);
-  if (base == answer.weights->weights) return VersionChanges::None(base->values().size());
-  return answer.weights->changes->From(*answer.weights->header.base, base->values(),
-                                       answer.weights->weights->values());
+  if (answer.base == nullptr) return nullptr;
+  const Weights base = std::exchange(answer.base, nullptr);
+  if (base == answer.weights) return VersionChanges::None(base->values().size());
+  return answer.changes->From(*answer.header->base, base->values(), answer.weights->values());
 }
 
 }  // namespace
@@ -62,25 +61,25 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   encoding_ = request->weights_encoding;
   wants_seal_ = request->wants_seal;
   reader_ = ShardMachine::ReaderOf(*request);
-  absl::StatusOr<std::optional<Answer>> answer = engine_.Pull(*request, this);
-  if (!answer.ok()) return Finish(ToGrpc(answer.status()));
+  std::optional<Answer> answer = engine_.Pull(*request, this);
+  if (answer.has_value() && !answer->refusal.ok()) return OnAnswer(*std::move(answer));
   if (request->identity.has_value()) {
     guard_.caller().IsMember(request->identity->worker);
   } else {
     guard_.caller().IsGuest();
   }
-  if (answer->has_value()) return OnAnswer(**std::move(answer));
+  if (answer.has_value()) return OnAnswer(*std::move(answer));
   // OnCancel may have come before the call was parked, and found nothing to cancel.
   if (is_cancelled_) GiveUpIfCancelled();
 }
 
 void PullCall::OnAnswer(Answer answer) {
+  if (!answer.refusal.ok()) return Finish(ToGrpc(answer.refusal));
   // Readers who are not members share a few places, so their time is bounded.
-  if (!reader_.has_value() && answer.weights.has_value() && answer.weights->weights != nullptr) {
-    guard_.transfer().EndAfter(TimeOfSlowReader(answer.weights->weights->values().size_bytes()));
+  if (!reader_.has_value() && answer.weights != nullptr) {
+    guard_.transfer().EndAfter(TimeOfSlowReader(answer.weights->values().size_bytes()));
   }
-  const bool may_be_changes = answer.weights.has_value() && answer.weights->base != nullptr;
-  if (!may_be_changes) return Send(std::move(answer));
+  if (answer.base == nullptr) return Send(std::move(answer));
   // This may be the thread that makes updates, and to find the changes takes a while. gRPC goes on
   // with another.
   waiting_.emplace(std::move(answer));
@@ -99,12 +98,10 @@ void PullCall::Send(Answer answer) {
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
   answer_->SendChanges(changes);
   if (wants_seal_) {
-    answer_->SealBy([this](const ServedWeights& weights) { return engine_.SealOf(weights); });
+    answer_->SealBy([this](const Answer& given) { return engine_.SealOf(given); });
   }
   WriteNext();
 }
-
-void PullCall::OnRefused(const absl::Status& status) { Finish(ToGrpc(status)); }
 
 void PullCall::WriteNext() {
   guard_.transfer().Await(message_.Length());

@@ -27,7 +27,6 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
            size_t default_chunk_bytes, const grpc::ByteBuffer& request);
 
   void OnAnswer(Answer answer) override;
-  void OnRefused(const absl::Status& status) override;
   void OnLagged(const absl::Status& status) override { guard_.transfer().End(status); }
   void OnSendInitialMetadataDone(bool ok) override;
   void OnWriteDone(bool ok) override;

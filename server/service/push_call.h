@@ -22,7 +22,6 @@ class PushCall final : public grpc::ServerReadReactor<grpc::ByteBuffer>, public 
 
   void OnReadDone(bool ok) override;
   void OnAnswer(Answer answer) override;
-  void OnRefused(const absl::Status& status) override { Finish(ToGrpc(status)); }
   void OnLagged(const absl::Status& status) override { guard_.transfer().End(status); }
   void OnCancel() override;
   void OnDone() override { delete this; }

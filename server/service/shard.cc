@@ -60,10 +60,10 @@ absl::Status LaggedError() {
 }
 
 void Answer::Settle() {
-  if (!weights.has_value() || weights->in_place == nullptr) return;
-  weights->weights = weights->in_place->Get();
+  if (in_place == nullptr) return;
+  weights = in_place->Get();
   // Only the newest version is kept, so a base is that very version.
-  if (weights->base != nullptr) weights->base = weights->weights;
+  if (base != nullptr) base = weights;
 }
 
 Shard::Shard(const Options& options)
@@ -151,9 +151,9 @@ ShardResult Shard::BeginReturn() {
   for (const PendingCall& call : waiting) {
     Cancel(call.call);
     if (call.push.has_value()) {
-      result.deliveries.push_back({call.call, Answer{NotNow(kReturning), std::nullopt}, {}});
+      result.answers.push_back({.call = call.call, .push = NotNow(kReturning)});
     } else {
-      result.deliveries.push_back({call.call, ReturningError(), {}});
+      result.answers.push_back({.call = call.call, .refusal = ReturningError()});
     }
   }
   return result;
@@ -224,7 +224,7 @@ ShardResult Shard::Pull(CallId call, const PullRequest& request) {
                              machine_.state().received_grant == 0;
   if (is_returning() || has_to_return) {
     ShardResult refused;
-    refused.deliveries.push_back({call, ReturningError(), {}});
+    refused.answers.push_back({.call = call, .refusal = ReturningError()});
     return refused;
   }
   return TakePull(call, request);
@@ -278,7 +278,7 @@ ShardResult Shard::FinishPush(CallId call, PushAssembly& push) {
   if (is_returning()) {
     AbandonPush(push);
     ShardResult refused;
-    refused.deliveries.push_back({call, Answer{NotNow(kReturning), std::nullopt}, {}});
+    refused.answers.push_back({.call = call, .push = NotNow(kReturning)});
     return refused;
   }
   PS_CHECK(pushes_arriving_-- > 0);
@@ -292,9 +292,9 @@ absl::StatusOr<ShardResult> Shard::TakePush(CallId call, PushAssembly& push) {
   // A gradient of the newest version needs no compensation, even if its slot was given another.
   const bool needs_base = keeps_bases_ && facts.header.base != machine_.decided();
   ShardOutput output = machine_.OnPush(call, facts);
-  PushPayload payload;
+  std::vector<std::shared_ptr<const ReceivedValues>> pieces;
   if (output.keeps_payload) {
-    payload = push.TakePayload();
+    PushPayload& payload = held_.emplace(facts.push, push.TakePayload()).first->second;
     if (payload.bytes != facts.header.count * sizeof(float)) {
       return absl::DataLossError("the values of a push are missing");
     }
@@ -305,11 +305,11 @@ absl::StatusOr<ShardResult> Shard::TakePush(CallId call, PushAssembly& push) {
       }
       payload.base = base->second;
     }
+    if (recorder_ != nullptr) pieces = payload.pieces;
   }
   if (recorder_ != nullptr) {
-    recorder_->Record(EncodeEvent(ShardEvent::kPush, call, facts), payload.pieces);
+    recorder_->Record(EncodeEvent(ShardEvent::kPush, call, facts), std::move(pieces));
   }
-  if (output.keeps_payload) held_.emplace(facts.push, std::move(payload));
   return Absorb(std::move(output));
 }
 
@@ -336,11 +336,11 @@ ShardResult Shard::Absorb(ShardOutput output) {
     jobs_.emplace_back(*training_state_, std::move(work));
   }
   ShardResult result = {
-      .deliveries = {}, .lagged = std::move(output.lagged), .record = std::move(output.record)};
+      .answers = {}, .lagged = std::move(output.lagged), .record = std::move(output.record)};
   for (ShardAnswer& answer : output.answers) {
     if (keeps_bases_) KeepBase(answer);
     // Nobody waits for the answers of a process that has ended.
-    if (!is_redoing()) result.deliveries.push_back(Deliver(std::move(answer)));
+    if (!is_redoing()) result.answers.push_back(WithValues(std::move(answer)));
   }
   if (keeps_bases_) ForgetBases();
   if (output.saves && is_redoing()) {
@@ -372,24 +372,26 @@ void Shard::ForgetBases() {
       bases_, [&kept](const auto& base) { return !std::ranges::binary_search(kept, base.first); });
 }
 
-Delivery Shard::Deliver(ShardAnswer answer) {
-  if (answer.refusal.has_value()) return {answer.call, ToStatus(*answer.refusal), {}};
-  Answer given = {.push = std::move(answer.push), .weights = std::nullopt};
-  if (answer.weights.has_value()) {
-    const Kept& kept = kept_.at(answer.weights->version);
-    PS_CHECK(kept.weights->values().size() == answer.weights->count);
-    const bool is_sent = !answer.weights->unchanged;
-    given.weights = ServedWeights{*answer.weights, is_sent ? kept.weights : nullptr};
-    if (is_sent) given.weights->in_place = kept.in_place;
-    if (!given.push.has_value()) {
-      given.weights->checksums = kept.checksums;
-      given.weights->changes = kept.changes;
-    }
-    if (answer.weights->base.has_value()) {
-      given.weights->base = kept_.at(*answer.weights->base).weights;
-    }
+Answer Shard::WithValues(ShardAnswer answer) const {
+  if (answer.refusal.has_value())
+    return {.call = answer.call, .refusal = ToStatus(*answer.refusal)};
+  Answer given = {.call = answer.call,
+                  .push = std::move(answer.push),
+                  .header = std::move(answer.weights),
+                  .trainers = std::move(answer.trainers)};
+  if (!given.header.has_value()) return given;
+  const Kept& kept = kept_.at(given.header->version);
+  PS_CHECK(kept.weights->values().size() == given.header->count);
+  if (!given.header->unchanged) {
+    given.weights = kept.weights;
+    given.in_place = kept.in_place;
   }
-  return {answer.call, std::move(given), std::move(answer.trainers)};
+  if (!given.push.has_value()) {
+    given.checksums = kept.checksums;
+    given.changes = kept.changes;
+  }
+  if (given.header->base.has_value()) given.base = kept_.at(*given.header->base).weights;
+  return given;
 }
 
 // Jobs.
@@ -427,7 +429,7 @@ ShardResult Shard::FinishJob(ShardJob job) {
   while (!made_early_.empty() && made_early_.begin()->first == Next(machine_.published())) {
     auto next = made_early_.extract(made_early_.begin());
     ShardResult more = Publish(next.key(), std::move(next.mapped()), 0);
-    std::ranges::move(more.deliveries, std::back_inserter(result.deliveries));
+    std::ranges::move(more.answers, std::back_inserter(result.answers));
     std::ranges::move(more.lagged, std::back_inserter(result.lagged));
   }
   return result;

@@ -39,12 +39,22 @@ namespace slipstream {
 /// Returns why a reader is not given the version that it asked for, or not all of it.
 absl::Status LaggedError();
 
-/// The weights of one version, as an answer carries them.
-struct ServedWeights {
-  WeightsHeader header;
+/// The answer to a call, on its way to the call: what was decided, and the values.
+struct Answer {
+  CallId call{};
 
-  /// The values, shared with the shard and with other answers, see buffer_pool.h. Null if `header`
-  /// says that the reader has them.
+  /// Why the call has to end without an answer. If it is set, nothing else is. A shard refuses
+  /// pulls alone so: pushes by their reply.
+  absl::Status refusal;
+
+  /// The reply to a push. Set if the call is a push.
+  std::optional<PushReply> push;
+
+  /// The header of the weights. Set for a pull, and for a push that asks for weights.
+  std::optional<WeightsHeader> header;
+
+  /// Their values, shared with the shard and with other answers, see buffer_pool.h. Null if
+  /// `header` says that the reader has them.
   Weights weights;
 
   // For pulled weights; null for other answers: what makes their seal, and what makes the changes
@@ -53,33 +63,21 @@ struct ServedWeights {
   std::shared_ptr<VersionChanges> changes;
   Weights base;
 
-  /// Makes `weights`, see Answer::Settle, if these change in place; else null.
+  /// Makes `weights`, see Settle, if these change in place; else null.
   std::shared_ptr<InPlaceVersion> in_place;
-};
 
-/// The answer to a call.
-struct Answer {
-  std::optional<PushReply> push;
-  std::optional<ServedWeights> weights;
+  /// The workers that will push a gradient computed from the weights.
+  absl::InlinedVector<WorkerId, 1> trainers;
 
   /// Copies weights that change in place. It may take a while, so no lock should be held.
   void Settle();
 };
 
-/// An answer on its way to the call that waits for it.
-struct Delivery {
-  CallId call{};
-
-  /// The answer; for a pull it may be a refusal.
-  absl::StatusOr<Answer> answer;
-
-  /// The workers that will push a gradient computed from the weights.
-  absl::InlinedVector<WorkerId, 1> trainers;
-};
+using Answers = absl::InlinedVector<Answer, 1>;
 
 /// The results of an event.
 struct ShardResult {
-  absl::InlinedVector<Delivery, 1> deliveries;
+  Answers answers;
 
   /// The pulls to end as LAGGED.
   std::vector<CallId> lagged;
@@ -321,7 +319,7 @@ class Shard {
 
   /// Queues the work that the output orders, and adds the weights to the answers.
   ShardResult Absorb(ShardOutput output);
-  Delivery Deliver(ShardAnswer answer);
+  Answer WithValues(ShardAnswer answer) const;
 
   /// Keeps the weights that a worker was given, while its gradient may come.
   void KeepBase(const ShardAnswer& answer);

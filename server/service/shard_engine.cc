@@ -50,7 +50,7 @@ std::unique_ptr<Shard> ShardEngine::NewShard() const {
 // Orders and status.
 
 void ShardEngine::OnOrders(const ServerOrders& orders) {
-  Deliveries deliveries;
+  Answers answers;
   bool is_news = false;
   std::string failure;
   OpenStore(orders.run, orders.phase);
@@ -63,9 +63,9 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
     const bool had_failed = !shard_->failure().empty();
     NoteModel();
     if (checkpoints_ != nullptr) checkpoints_->Keep(orders.save.safe);
-    deliveries = NoteReturn();
+    answers = NoteReturn();
     // A shard that returns takes the orders when it is back.
-    if (!shard_->is_returning()) deliveries = GiveOrders();
+    if (!shard_->is_returning()) answers = GiveOrders();
     if (!had_failed) failure = shard_->failure();
   }
   // Log without the lock, as writing the log may be slow.
@@ -75,15 +75,15 @@ void ShardEngine::OnOrders(const ServerOrders& orders) {
                        {"members", orders.view.members.size()}});
   }
   if (!failure.empty()) LogError(failure);
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
 }
 
-ShardEngine::Deliveries ShardEngine::GiveOrders() {
+Answers ShardEngine::GiveOrders() {
   if (!TakesOrders()) return {};
   const std::optional<uint64_t> values = shard_->machine().ValuesOrdered(orders_);
-  Deliveries deliveries = Absorb(shard_->OnOrders(orders_));
+  Answers answers = Absorb(shard_->OnOrders(orders_));
   if (values.has_value() && shard_->failure().empty()) options_.on_model(*values);
-  return deliveries;
+  return answers;
 }
 
 void ShardEngine::OnCoordinatorAsked() {
@@ -219,8 +219,8 @@ v1::ShardStatus ShardEngine::Report() {
 
 void ShardEngine::CountPulled(const Answer& answer, Encoding encoding,
                               const VersionChanges::Parts& changes) {
-  if (!answer.weights.has_value() || answer.weights->weights == nullptr) return;
-  const uint64_t values = answer.weights->weights->values().size();
+  if (answer.weights == nullptr) return;
+  const uint64_t values = answer.weights->values().size();
   uint64_t bytes = EncodedBytes(encoding, values);
   if (changes != nullptr) {
     bytes = 0;
@@ -263,36 +263,34 @@ void ShardEngine::ShareVersions() {
 
 // Calls.
 
-absl::StatusOr<std::optional<Answer>> ShardEngine::Pull(const PullRequest& request,
-                                                        WaitingCall* call) {
-  Deliveries deliveries;
+std::optional<Answer> ShardEngine::Pull(const PullRequest& request, WaitingCall* call) {
+  Answers answers;
   {
     MutexLock lock(mutex_);
-    if (AwaitsCoordinatorLocked())
-      return absl::UnavailableError(std::string("RETRY_LATER: ") + kAwaitsCoordinator);
+    if (AwaitsCoordinatorLocked()) {
+      return Answer{.refusal =
+                        absl::UnavailableError(absl::StrCat("RETRY_LATER: ", kAwaitsCoordinator))};
+    }
     if (request.trains) step_times_.OnAsked(request.identity->worker, options_.now());
-    deliveries = Absorb(shard_->Pull(NameOf(call), request));
+    answers = Absorb(shard_->Pull(call->name(), request));
   }
-  std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
-  if (!answer.has_value()) return std::nullopt;
-  if (!answer->ok()) return answer->status();
-  return std::optional<Answer>(**std::move(answer));
+  return Deliver(std::move(answers), call);
 }
 
 void ShardEngine::FinishPull(WaitingCall* call, const Reader& reader) {
-  Deliveries deliveries;
+  Answers answers;
   {
     MutexLock lock(mutex_);
-    deliveries = Absorb(shard_->FinishPull(NameOf(call), reader));
+    answers = Absorb(shard_->FinishPull(call->name(), reader));
   }
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
 }
 
-std::optional<WeightsSeal> ShardEngine::SealOf(const ServedWeights& weights) {
-  WeightsSeal seal = {.checksums = weights.checksums->Of(weights.weights->values())};
+std::optional<WeightsSeal> ShardEngine::SealOf(const Answer& answer) {
+  WeightsSeal seal = {.checksums = answer.checksums->Of(answer.weights->values())};
   MutexLock lock(mutex_);
   seal.newest = log_ == nullptr ? shard_->machine().published()
-                                : std::max(published_and_synced_, weights.header.version);
+                                : std::max(published_and_synced_, answer.header->version);
   return seal;
 }
 
@@ -311,7 +309,7 @@ bool ShardEngine::LogIsFull() const {
 }
 
 std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) {
-  Deliveries deliveries;
+  Answers answers;
   {
     MutexLock lock(mutex_);
     // The framing, which finds that a stream is broken, does not know the shard's version.
@@ -319,12 +317,10 @@ std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) 
       refusal.version = shard_->machine().decided();
       refusal.life = shard_->machine().life();
     }
-    deliveries.push_back({NameOf(call), Answer{std::move(refusal), std::nullopt}, {}});
-    deliveries = HoldUntilSynced(std::move(deliveries), nullptr);
+    Answer answer = {.call = call->name(), .push = std::move(refusal)};
+    answers = HoldUntilSynced({std::move(answer)}, nullptr);
   }
-  std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
-  if (!answer.has_value()) return std::nullopt;
-  return **std::move(answer);
+  return Deliver(std::move(answers), call);
 }
 
 void ShardEngine::AbandonPush(PushAssembly& push) {
@@ -335,39 +331,38 @@ void ShardEngine::AbandonPush(PushAssembly& push) {
 }
 
 std::optional<Answer> ShardEngine::FinishPush(PushAssembly& push, WaitingCall* call) {
-  Deliveries deliveries;
+  Answers answers;
   std::optional<ShardJob> job;
   {
     MutexLock lock(mutex_);
-    ShardResult result = shard_->FinishPush(NameOf(call), push);
+    ShardResult result = shard_->FinishPush(call->name(), push);
     if (shard_->has_own_job()) job = shard_->TakeJob();
-    deliveries = Absorb(std::move(result));
+    answers = Absorb(std::move(result));
   }
-  std::optional<absl::StatusOr<Answer>> answer = Deliver(std::move(deliveries), call);
+  std::optional<Answer> answer = Deliver(std::move(answers), call);
   if (job.has_value()) RunJob(*std::move(job));
-  if (!answer.has_value()) return std::nullopt;
-  return **std::move(answer);  // Only a pull is refused with a status.
+  return answer;
 }
 
 bool ShardEngine::Cancel(WaitingCall* call) {
   MutexLock lock(mutex_);
   // An answer that is held comes by itself, unless the log is lost. A process that ends does not
   // wait for it.
-  if ((is_log_lost_ || is_draining_) && DropHeld(NameOf(call))) return true;
-  return shard_->Cancel(NameOf(call));
+  if ((is_log_lost_ || is_draining_) && DropHeld(call->name())) return true;
+  return shard_->Cancel(call->name());
 }
 
 // The results of an event.
 
-ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
+Answers ShardEngine::Absorb(ShardResult result) {
   if (result.record.has_value() && result.record->took_effect) NotePush(*result.record);
-  for (const Delivery& delivery : result.deliveries) {
-    for (const WorkerId trainer : delivery.trainers) {
-      step_times_.OnServed(trainer, delivery.answer->weights->header.version, options_.now());
+  for (const Answer& answer : result.answers) {
+    for (const WorkerId trainer : answer.trainers) {
+      step_times_.OnServed(trainer, answer.header->version, options_.now());
     }
   }
   // A call is not destroyed before it has said FinishPull, for which the lock is needed.
-  for (const CallId call : result.lagged) CallOf(call)->OnLagged(LaggedError());
+  for (const CallId call : result.lagged) WaitingCall::Of(call)->OnLagged(LaggedError());
   const ShardMachine& machine = shard_->machine();
   if (machine.is_initialized()) {
     round_clock_.Observe(machine.decided(),
@@ -375,7 +370,7 @@ ShardEngine::Deliveries ShardEngine::Absorb(ShardResult result) {
                          options_.now());
   }
   WakeThread();
-  return HoldUntilSynced(std::move(result.deliveries), std::move(result.save));
+  return HoldUntilSynced(std::move(result.answers), std::move(result.save));
 }
 
 void ShardEngine::NotePush(const PushRecord& record) {
@@ -402,20 +397,18 @@ void ShardEngine::NotePush(const PushRecord& record) {
   }
 }
 
-std::optional<absl::StatusOr<Answer>> ShardEngine::Deliver(Deliveries deliveries,
-                                                           WaitingCall* own) {
-  std::optional<absl::StatusOr<Answer>> answer;
-  for (Delivery& delivery : deliveries) {
-    if (delivery.answer.ok()) delivery.answer->Settle();
-    WaitingCall* const call = CallOf(delivery.call);
+std::optional<Answer> ShardEngine::Deliver(Answers answers, WaitingCall* own) {
+  std::optional<Answer> to_own;
+  for (Answer& answer : answers) {
+    answer.Settle();
+    WaitingCall* const call = WaitingCall::Of(answer.call);
     if (call == own) {
-      answer = std::move(delivery.answer);
+      to_own = std::move(answer);
     } else {
-      delivery.answer.ok() ? call->OnAnswer(*std::move(delivery.answer))
-                           : call->OnRefused(delivery.answer.status());
+      call->OnAnswer(std::move(answer));
     }
   }
-  return answer;
+  return to_own;
 }
 
 // The thread.
@@ -458,13 +451,13 @@ void ShardEngine::RunJobs() {
 
 void ShardEngine::RunJob(ShardJob job) {
   job.Run();
-  Deliveries deliveries;
+  Answers answers;
   {
     MutexLock lock(mutex_);
-    deliveries = Absorb(shard_->FinishJob(std::move(job)));
+    answers = Absorb(shard_->FinishJob(std::move(job)));
     if (is_stopping_) work_came_.NotifyAll();
   }
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
 }
 
 }  // namespace slipstream

@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_SHARD_ENGINE_H_
 #define SLIPSTREAM_SERVER_SERVICE_SHARD_ENGINE_H_
 
-#include <bit>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -158,10 +157,9 @@ class ShardEngine final : public DataPlaneEngine {
   absl::StatusOr<std::shared_ptr<FloatBuffer>> BeginInitialize(const InitializeHeader& header);
   absl::Status FinishInitialize(const InitializeHeader& header, Weights weights);
 
-  absl::StatusOr<std::optional<Answer>> Pull(const PullRequest& request,
-                                             WaitingCall* call) override;
+  std::optional<Answer> Pull(const PullRequest& request, WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
-  std::optional<WeightsSeal> SealOf(const ServedWeights& weights) override;
+  std::optional<WeightsSeal> SealOf(const Answer& answer) override;
   BegunPush BeginPush(const PushHeader& header) override;
   std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) override;
@@ -181,13 +179,11 @@ class ShardEngine final : public DataPlaneEngine {
   absl::Time now() const override { return options_.now(); }
 
  private:
-  using Deliveries = absl::InlinedVector<Delivery, 1>;
-
   /// The results of an event, until the log has the event.
   struct Held {
     uint64_t position = 0;  // How much the log must have on the disk.
     Version published{};    // The newest version then.
-    Deliveries deliveries;
+    Answers answers;
     std::shared_ptr<const ShardSave> save;  // May be null.
   };
 
@@ -200,24 +196,19 @@ class ShardEngine final : public DataPlaneEngine {
     kKept,  // log_ is set.
   };
 
-  /// The name of a call is its address: it is answered or cancelled before it is destroyed.
-  static CallId NameOf(WaitingCall* call) { return std::bit_cast<CallId>(call); }
-  static WaitingCall* CallOf(CallId name) { return std::bit_cast<WaitingCall*>(name); }
-
   /// Notes the results of an event, and their time, and wakes the thread if there is work for it.
-  /// The returned deliveries are for Deliver, once the lock is released.
-  Deliveries Absorb(ShardResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// The returned answers are for Deliver, once the lock is released.
+  Answers Absorb(ShardResult result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NotePush(const PushRecord& record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  /// Returns the deliveries if they may be made now. Else holds them until the log is on the disk
+  /// Returns the answers if they may be given now. Else holds them until the log is on the disk
   /// so far, and so the save, behind which the log must not lack anything.
-  Deliveries HoldUntilSynced(Deliveries deliveries, std::shared_ptr<const ShardSave> save)
+  Answers HoldUntilSynced(Answers answers, std::shared_ptr<const ShardSave> save)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnSynced(uint64_t synced);
 
   /// Answers all calls but `own`. Returns the answer of `own` if it is among them.
-  static std::optional<absl::StatusOr<Answer>> Deliver(Deliveries deliveries,
-                                                       WaitingCall* own = nullptr);
+  static std::optional<Answer> Deliver(Answers answers, WaitingCall* own = nullptr);
 
   /// Takes the answer of a call away if it is held.
   bool DropHeld(CallId call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -240,7 +231,7 @@ class ShardEngine final : public DataPlaneEngine {
   void BeginLog(uint64_t last_segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Tells the shard the orders, unless they have to wait.
-  Deliveries GiveOrders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answers GiveOrders() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Goes on from what an earlier process has left.
   void Recover();
@@ -254,7 +245,7 @@ class ShardEngine final : public DataPlaneEngine {
   void NoteModel() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Notes whether the orders make the shard return.
-  Deliveries NoteReturn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Answers NoteReturn() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayReturn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   /// Goes back to a checkpoint. Returns why that failed; the shard then waits for other orders.

@@ -70,14 +70,14 @@ std::optional<std::vector<SavedVersion>> ShardEngine::Saved() {
   }
   OpenStore(run, phase);
   std::shared_ptr<CheckpointWriter> checkpoints;
-  Deliveries deliveries;
+  Answers answers;
   {
     MutexLock lock(mutex_);
     checkpoints = checkpoints_;
     // The orders that came before the place was open.
-    if (log_stage_ == LogStage::kNotBegun) deliveries = GiveOrders();
+    if (log_stage_ == LogStage::kNotBegun) answers = GiveOrders();
   }
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
   if (checkpoints == nullptr) return std::nullopt;
   return checkpoints->saved();
 }
@@ -86,7 +86,7 @@ absl::Status ShardEngine::Drain(absl::Duration time) {
   const auto end = std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(time);
   std::shared_ptr<CheckpointWriter> checkpoints;
   std::shared_ptr<const ShardSave> save;
-  Deliveries deliveries;
+  Answers answers;
   bool has_log = false;
   bool saves = false;
   {
@@ -97,9 +97,9 @@ absl::Status ShardEngine::Drain(absl::Duration time) {
     // A shard that is on its way to another version has nothing newer to save.
     saves = !has_log && shard_->machine().goes_alone() && !shard_->is_returning();
     is_draining_ = saves || has_log;
-    if (is_draining_) deliveries = Absorb(shard_->BeginReturn());
+    if (is_draining_) answers = Absorb(shard_->BeginReturn());
   }
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
   if (has_log) FinishLog(end);
   bool is_quiet = true;
   {
@@ -126,16 +126,16 @@ bool ShardEngine::IsAtDisk() {
 
 // Returns to a checkpoint, in a new life.
 
-ShardEngine::Deliveries ShardEngine::NoteReturn() {
+Answers ShardEngine::NoteReturn() {
   const auto shard = static_cast<size_t>(Value(options_.shard));
   if (is_draining_ || shard >= orders_.returns.size() || !orders_.model.has_value()) return {};
   const ShardReturn& ordered = orders_.returns[shard];
   if (ordered.life <= shard_->machine().state().life) return {};
   return_ = ordered;
-  Deliveries deliveries;
-  if (!shard_->is_returning()) deliveries = Absorb(shard_->BeginReturn());
+  Answers answers;
+  if (!shard_->is_returning()) answers = Absorb(shard_->BeginReturn());
   work_came_.NotifyAll();
-  return deliveries;
+  return answers;
 }
 
 bool ShardEngine::MayReturn() const {
@@ -160,18 +160,18 @@ absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model
       LoadCheckpoint(checkpoints->store(), to.from, arrays, *state, check);
   if (!save.ok()) return save.status();
   checkpoints->RemoveAfter(to.from);
-  Deliveries deliveries;
+  Answers answers;
   {
     MutexLock lock(mutex_);
     shard_->Return(*std::move(save), std::move(arrays), to.life);
     // Orders that came meanwhile may name another life.
     return_.reset();
-    deliveries = NoteReturn();
-    if (!shard_->is_returning()) deliveries = Absorb(shard_->OnOrders(orders_));
+    answers = NoteReturn();
+    if (!shard_->is_returning()) answers = Absorb(shard_->OnOrders(orders_));
   }
   LogWarning("went on from a checkpoint",
              {{"version", Value(to.from.version)}, {"life", Value(to.life)}});
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
   return absl::OkStatus();
 }
 
@@ -243,7 +243,7 @@ void ShardEngine::Recover() {
 }
 
 void ShardEngine::GoOnFrom(const RecoveredShard& recovered, std::unique_ptr<Shard> shard) {
-  Deliveries deliveries;
+  Answers answers;
   {
     MutexLock lock(mutex_);
     if (is_draining_) return;  // The next process redoes it.
@@ -255,9 +255,9 @@ void ShardEngine::GoOnFrom(const RecoveredShard& recovered, std::unique_ptr<Shar
     shard_->SetRecorder(*log_);
     shard_->EndRedo();
     options_.on_model(shard_->machine().state().plan->count);
-    deliveries = GiveOrders();
+    answers = GiveOrders();
   }
-  Deliver(std::move(deliveries));
+  Deliver(std::move(answers));
 }
 
 uint64_t ShardEngine::Recorded() {
@@ -297,45 +297,44 @@ void ShardEngine::LoseLog(const absl::Status& failure) {
   options_.on_lost_log(failure);
 }
 
-ShardEngine::Deliveries ShardEngine::HoldUntilSynced(Deliveries deliveries,
-                                                     std::shared_ptr<const ShardSave> save) {
+Answers ShardEngine::HoldUntilSynced(Answers answers, std::shared_ptr<const ShardSave> save) {
   const Version published = shard_->machine().published();
   const bool is_news =
       held_.empty() ? published != published_and_synced_ : published != held_.back().published;
   if (log_ == nullptr || (held_.empty() && log_->synced() == log_->recorded())) {
     published_and_synced_ = published;
     Write(std::move(save));
-    return deliveries;
+    return answers;
   }
-  if (is_news || save != nullptr || !deliveries.empty()) {
+  if (is_news || save != nullptr || !answers.empty()) {
     const uint64_t position = log_->recorded();
     // A version that was published is news for the next answer, and nobody waits for it.
-    if (save != nullptr || !deliveries.empty()) log_->Need(position);
-    held_.push_back({position, published, std::move(deliveries), std::move(save)});
+    if (save != nullptr || !answers.empty()) log_->Need(position);
+    held_.push_back({position, published, std::move(answers), std::move(save)});
   }
   return {};
 }
 
 void ShardEngine::OnSynced(uint64_t synced) {
-  std::vector<Deliveries> ready;
+  std::vector<Answers> ready;
   {
     MutexLock lock(mutex_);
     while (!held_.empty() && held_.front().position <= synced) {
       Held& held = held_.front();
       published_and_synced_ = held.published;
       Write(std::move(held.save));
-      ready.push_back(std::move(held.deliveries));
+      ready.push_back(std::move(held.answers));
       held_.pop_front();
     }
   }
-  for (Deliveries& deliveries : ready) Deliver(std::move(deliveries));
+  for (Answers& answers : ready) Deliver(std::move(answers));
 }
 
 bool ShardEngine::DropHeld(CallId call) {
   for (Held& held : held_) {
-    const auto found = std::ranges::find(held.deliveries, call, &Delivery::call);
-    if (found == held.deliveries.end()) continue;
-    held.deliveries.erase(found);
+    const auto found = std::ranges::find(held.answers, call, &Answer::call);
+    if (found == held.answers.end()) continue;
+    held.answers.erase(found);
     return true;
   }
   return false;

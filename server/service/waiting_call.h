@@ -1,7 +1,11 @@
 #ifndef SLIPSTREAM_SERVER_SERVICE_WAITING_CALL_H_
 #define SLIPSTREAM_SERVER_SERVICE_WAITING_CALL_H_
 
+#include <bit>
+#include <utility>
+
 #include "absl/status/status.h"
+#include "common/base/ids.h"
 #include "server/service/shard.h"
 
 namespace slipstream {
@@ -11,18 +15,24 @@ class WaitingCall {
  public:
   virtual ~WaitingCall() = default;
 
+  /// The name of a call is its address: it is answered or cancelled before it is destroyed.
+  CallId name() { return std::bit_cast<CallId>(this); }
+  static WaitingCall* Of(CallId name) { return std::bit_cast<WaitingCall*>(name); }
+
   /// Called at most once, with no lock held, and never after Cancel returned true. It may be called
   /// on the thread that is still inside Pull or FinishPush, before that function has returned
   /// nothing.
   virtual void OnAnswer(Answer answer) = 0;
 
-  /// Called in place of OnAnswer: the call has to end with this status. No shard does so to a push.
-  virtual void OnRefused(const absl::Status& status) = 0;
-
   /// Called while an answer is sent, with the engine's lock held: the version cannot be kept any
   /// longer, and the call has to end. Only the pulls of readers who are not members lag.
   virtual void OnLagged(const absl::Status& status) = 0;
 };
+
+/// Gives each call its answer. No lock may be held.
+inline void Give(Answers answers) {
+  for (Answer& answer : answers) WaitingCall::Of(answer.call)->OnAnswer(std::move(answer));
+}
 
 }  // namespace slipstream
 

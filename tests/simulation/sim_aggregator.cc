@@ -77,7 +77,7 @@ void SimAggregator::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& m
                           [this](const PushHeader& header) { return BeginPush(header); });
   if (auto* refused = std::get_if<PushFraming::Refused>(&outcome)) {
     PS_CHECK(!refused->ends_stream);
-    Reply(call, {.push = std::move(refused->reply), .weights = std::nullopt});
+    Reply(call, {.push = std::move(refused->reply)});
     return Advance();  // The others need not wait for this worker.
   }
   auto* complete = std::get_if<PushFraming::Complete>(&outcome);
@@ -85,7 +85,7 @@ void SimAggregator::OnMessage(const StreamPtr& stream, const grpc::ByteBuffer& m
   NoteArrival(complete->push.header(), std::move(values));
   auto sent_back = pushes_.FinishPush(CallId{stream->number}, complete->push, world_.queue.now());
   if (sent_back.has_value()) {
-    Reply(call, {.push = *std::move(sent_back), .weights = std::nullopt});
+    Reply(call, {.push = *std::move(sent_back)});
   }
   Advance();
 }
@@ -118,7 +118,7 @@ void SimAggregator::OnCancel(const StreamPtr& stream) {
 
 void SimAggregator::Advance() {
   const absl::Time now = world_.queue.now();
-  PushGroup::Replies held;
+  Answers held;
   do {
     // A push may have waited for an answer that nobody waits for any more.
     held = pushes_.TakeHeld(now);
@@ -178,16 +178,16 @@ void SimAggregator::SendUp(PushGroup::Outgoing composite) {
                        /*holds_base=*/false, on_answer, done);
 }
 
-void SimAggregator::Deliver(PushGroup::Replies replies) {
-  for (PushGroup::Reply& reply : replies) {
-    const auto call = calls_.find(Value(reply.call));
-    if (reply.answer.ok()) {
-      Reply(call->second, *std::move(reply.answer));
+void SimAggregator::Deliver(Answers answers) {
+  for (Answer& answer : answers) {
+    const auto call = calls_.find(Value(answer.call));
+    if (answer.refusal.ok()) {
+      Reply(call->second, std::move(answer));
     } else {
       const StreamPtr stream = call->second.stream;
       calls_.erase(call);
-      pushes_.OnCallGone(reply.call);
-      world_.network.Finish(stream, reply.answer.status());
+      pushes_.OnCallGone(answer.call);
+      world_.network.Finish(stream, answer.refusal);
     }
   }
 }

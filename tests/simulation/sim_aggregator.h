@@ -77,7 +77,7 @@ class SimAggregator final : private OrdersSink {
   void Advance();
   void SendUp(PushGroup::Outgoing composite);
   Uplink& FreeUplink();
-  void Deliver(PushGroup::Replies replies);
+  void Deliver(Answers answers);
   void Reply(const Call& call, Answer answer);
 
   // Constant after construction.

@@ -153,7 +153,7 @@ void SimShard::OnPushMessage(Call& call, const grpc::ByteBuffer& message) {
   MayRestore();
   if (auto* refused = std::get_if<PushFraming::Refused>(&outcome)) {
     PS_CHECK(!refused->ends_stream);
-    return Send(call, {.push = std::move(refused->reply), .weights = std::nullopt});
+    return Send(call, {.push = std::move(refused->reply)});
   }
   auto* complete = std::get_if<PushFraming::Complete>(&outcome);
   if (complete == nullptr) return;
@@ -181,8 +181,8 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   if (request->min_life != machine().state().life) call.pull->sequence = Sequence{1};
   const CallId id{call.stream->number};
   ShardResult result = shard_.Pull(id, *request);
-  const bool is_refused = std::ranges::any_of(result.deliveries, [id](const Delivery& delivery) {
-    return delivery.call == id && !delivery.answer.ok();
+  const bool is_refused = std::ranges::any_of(result.answers, [id](const Answer& answer) {
+    return answer.call == id && !answer.refusal.ok();
   });
   if (request->trains && !is_refused) {
     Show(WeightsAsked{id_,
@@ -232,7 +232,7 @@ void SimShard::Absorb(ShardResult result) {
   if (result.save != nullptr) Leave([this, save = result.save] { saves_.Begin(save); });
   StartNextJob();
   MayRestore();
-  for (const Delivery& delivery : result.deliveries) OnAnswer(delivery);
+  for (Answer& answer : result.answers) OnAnswer(std::move(answer));
   for (const CallId lagged : result.lagged) {
     Leave([this, number = Value(lagged)] {
       if (const auto call = calls_.find(number); call != calls_.end()) {
@@ -313,25 +313,23 @@ void SimShard::MayRestore() {
 
 // Answers.
 
-void SimShard::OnAnswer(const Delivery& delivery) {
-  const auto found = calls_.find(Value(delivery.call));
+void SimShard::OnAnswer(Answer answer) {
+  const auto found = calls_.find(Value(answer.call));
   if (found == calls_.end()) {
     history_.broken_rules.push_back(
-        fmt::format("shard {}: answers call {}, which is gone", Value(id_), Value(delivery.call)));
+        fmt::format("shard {}: answers call {}, which is gone", Value(id_), Value(answer.call)));
     return;
   }
   Call& call = found->second;
-  if (!delivery.answer.ok()) return EndOnceSynced(call, delivery.answer.status());
-  if (delivery.answer->weights.has_value()) NoteServed(call, *delivery.answer->weights);
-  Answer answer = *delivery.answer;
+  if (!answer.refusal.ok()) return EndOnceSynced(call, answer.refusal);
+  if (answer.header.has_value()) NoteServed(call, *answer.header);
   answer.Settle();
   Send(call, std::move(answer));
 }
 
-void SimShard::NoteServed(const Call& call, const ServedWeights& weights) {
-  WeightsServed served = {.shard = id_,
-                          .call = call.stream->number,
-                          .version = {weights.header.life, weights.header.version}};
+void SimShard::NoteServed(const Call& call, const WeightsHeader& weights) {
+  WeightsServed served = {
+      .shard = id_, .call = call.stream->number, .version = {weights.life, weights.version}};
   if (call.pull.has_value()) {
     served.asked = {call.pull->min_life, call.pull->min_version};
     served.sequence = call.pull->sequence;

@@ -160,12 +160,12 @@ class SimShard final : private OrdersSink {
   void NoteOnePush(const Call& call, const PushHeader& header, const PushReply& reply,
                    bool is_later_part);
   void NoteGradient(const PushHeader& header, Values values);
-  void OnAnswer(const Delivery& delivery);
+  void OnAnswer(Answer answer);
   void StartNextJob();
   void FinishJob(const std::shared_ptr<ShardJob>& job);
   void NotePublished(Version version);
   void MayRestore();
-  void NoteServed(const Call& call, const ServedWeights& weights);
+  void NoteServed(const Call& call, const WeightsHeader& weights);
 
   /// Answers a call, or ends it, once that may leave the shard and if the call is still there.
   void Send(Call& call, Answer answer);

@@ -158,7 +158,7 @@ void SimShard::BeginLog(uint64_t last_segment, uint64_t events_before) {
 
 void SimShard::BeginRedo() {
   is_redoing_ = true;
-  PS_CHECK(shard_.BeginReturn().deliveries.empty());
+  PS_CHECK(shard_.BeginReturn().answers.empty());
   queue_.After(chance_.Time(absl::Microseconds(10), redo_time_max_), [this] {
     if (!process_->is_dead) Redo();
   });
@@ -221,7 +221,7 @@ void SimShard::Return(const ModelOrders& model, const ShardReturn& order) {
   trace_.Line("shard {} goes on from life {} version {} in life {}", Value(id_),
               Value(order.from.life), Value(order.from.version), Value(order.life));
   EndAllCalls();
-  PS_CHECK(shard_.BeginReturn().deliveries.empty());
+  PS_CHECK(shard_.BeginReturn().answers.empty());
   while (!running_.empty()) FinishJob(running_.front());
   saves_.GiveUp();
   ArrayBuffers arrays = shard_.NewArrays(model);

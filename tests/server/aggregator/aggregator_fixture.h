@@ -52,24 +52,12 @@ class RecordingCall final : public WaitingCall {
     return answer_.has_value();
   }
 
-  void OnRefused(const absl::Status& status) override {
-    MutexLock lock(mutex_);
-    refusal_ = status;
-    answered_.NotifyAll();
-  }
-  void OnLagged(const absl::Status& status) override { OnRefused(status); }
-
-  absl::Status AwaitRefusal() {
-    MutexLock lock(mutex_);
-    while (refusal_.ok()) answered_.Wait(mutex_);
-    return refusal_;
-  }
+  void OnLagged(const absl::Status& status) override { OnAnswer({.refusal = status}); }
 
  private:
   Mutex mutex_;
   CondVar answered_;
   std::optional<Answer> answer_ ABSL_GUARDED_BY(mutex_);
-  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// The shard of an aggregator. The test says how it replies.

@@ -15,7 +15,7 @@ namespace slipstream {
 namespace {
 
 std::vector<float> ValuesOf(const Answer& answer) {
-  const std::span<const float> values = answer.weights->weights->values();
+  const std::span<const float> values = answer.weights->values();
   return {values.begin(), values.end()};
 }
 
@@ -39,10 +39,10 @@ TEST_F(AggregatorTest, TwoPushesBecomeOneAndBothAreAnswered) {
   EXPECT_EQ(to_first.push->outcome, PushOutcome::kApplied);
   EXPECT_EQ(to_first.push->version, Version{1});
   EXPECT_EQ(ValuesOf(to_first), std::vector<float>(kValues, 1));
-  EXPECT_EQ(to_first.weights->header.clock, WorkerClock{100});
-  EXPECT_EQ(to_second.weights->header.clock, WorkerClock{101});
-  EXPECT_TRUE(to_second.weights->header.parts.empty());
-  EXPECT_EQ(to_first.weights->weights, to_second.weights->weights) << "the values were copied";
+  EXPECT_EQ(to_first.header->clock, WorkerClock{100});
+  EXPECT_EQ(to_second.header->clock, WorkerClock{101});
+  EXPECT_TRUE(to_second.header->parts.empty());
+  EXPECT_EQ(to_first.weights, to_second.weights) << "the values were copied";
   const v1::AggregatorStatus status = aggregator_->Report();
   EXPECT_EQ(status.parts(), 2u);
   EXPECT_EQ(status.composites(), 1u);
@@ -101,7 +101,7 @@ TEST_F(AggregatorTest, WhatTheShardDoesNotCountIsSentBack) {
   for (RecordingCall* const call : {&first, &second}) {
     const Answer answer = call->Await();
     EXPECT_EQ(answer.push->outcome, PushOutcome::kNotCombined);
-    EXPECT_FALSE(answer.weights.has_value());
+    EXPECT_FALSE(answer.header.has_value());
   }
   const v1::AggregatorStatus status = aggregator_->Report();
   EXPECT_EQ(status.sent_back(), 2u);
@@ -149,7 +149,7 @@ TEST_F(AggregatorTest, EndsItsWorkersCallsIfItDoesNotReachTheShard) {
   Push(Header(0), 2, first);
   Push(Header(1), 4, second);
   for (RecordingCall* const call : {&first, &second}) {
-    EXPECT_EQ(call->AwaitRefusal().code(), absl::StatusCode::kUnavailable);
+    EXPECT_EQ(call->Await().refusal.code(), absl::StatusCode::kUnavailable);
   }
   EXPECT_EQ(aggregator_->Report().sent_back(), 2u);
 }
@@ -165,8 +165,8 @@ TEST_F(AggregatorTest, AWorkerThatWantsNoWeightsGetsNone) {
   Push(without, 2, first);
   Push(Header(1), 4, second);
 
-  EXPECT_FALSE(first.Await().weights.has_value());
-  EXPECT_TRUE(second.Await().weights.has_value());
+  EXPECT_FALSE(first.Await().header.has_value());
+  EXPECT_TRUE(second.Await().header.has_value());
 }
 
 TEST_F(AggregatorTest, AVersionThatTheWorkerHoldsIsNotSentAgain) {
@@ -181,9 +181,9 @@ TEST_F(AggregatorTest, AVersionThatTheWorkerHoldsIsNotSentAgain) {
   Push(Header(1, 3), 4, second);
 
   const Answer answer = first.Await();
-  EXPECT_TRUE(answer.weights->header.unchanged);
-  EXPECT_EQ(answer.weights->weights, nullptr);
-  EXPECT_FALSE(second.Await().weights->header.unchanged);
+  EXPECT_TRUE(answer.header->unchanged);
+  EXPECT_EQ(answer.weights, nullptr);
+  EXPECT_FALSE(second.Await().header->unchanged);
 }
 
 TEST_F(AggregatorTest, WorkersOfDifferentVersionsGoOnWithTheNewest) {
@@ -199,10 +199,10 @@ TEST_F(AggregatorTest, WorkersOfDifferentVersionsGoOnWithTheNewest) {
 
   const Answer to_first = first.Await();
   EXPECT_EQ(to_first.push->version, Version{11});
-  EXPECT_EQ(to_first.weights->header.version, Version{12});
-  EXPECT_EQ(to_first.weights->header.clock, WorkerClock{100});
+  EXPECT_EQ(to_first.header->version, Version{12});
+  EXPECT_EQ(to_first.header->clock, WorkerClock{100});
   EXPECT_EQ(ValuesOf(to_first), std::vector<float>(kValues, 12));
-  EXPECT_EQ(second.Await().weights->header.version, Version{12});
+  EXPECT_EQ(second.Await().header->version, Version{12});
   EXPECT_EQ(shard_.Await(2).size(), 2u);
 }
 
@@ -221,9 +221,9 @@ TEST_F(AggregatorTest, WorkIsForTheWeightsThatItCameWith) {
   Push(Header(1, 2), 4, second);
 
   const Answer to_first = first.Await();
-  EXPECT_EQ(to_first.weights->header.version, Version{11});
-  EXPECT_TRUE(to_first.weights->header.work.has_value());
-  EXPECT_EQ(second.Await().weights->header.version, Version{12});
+  EXPECT_EQ(to_first.header->version, Version{11});
+  EXPECT_TRUE(to_first.header->work.has_value());
+  EXPECT_EQ(second.Await().header->version, Version{12});
 }
 
 TEST_F(AggregatorTest, TakesOnlyGradientsOfItsMembers) {
@@ -371,7 +371,7 @@ TEST_F(AggregatorTest, EndsWhileCallsWait) {
   EXPECT_TRUE(aggregator_->Cancel(&gone));
   aggregator_.reset();
 
-  EXPECT_EQ(sent.AwaitRefusal().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(sent.Await().refusal.code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(gone.is_answered());
 }
 

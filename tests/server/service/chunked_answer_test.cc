@@ -28,8 +28,8 @@ Answer WholeAnswer(BufferPool& pool) {
   const size_t count = weights->values().size();
   for (size_t i = 0; i < count; ++i) weights->values()[i] = static_cast<float>(i);
   return {.push = PushReply{.outcome = PushOutcome::kApplied, .version = Version{7}},
-          .weights = ServedWeights{.header = {.version = Version{7}, .count = count},
-                                   .weights = std::move(weights)}};
+          .header = WeightsHeader{.version = Version{7}, .count = count},
+          .weights = std::move(weights)};
 }
 
 /// Returns for each message whether its write is held back (buffered).

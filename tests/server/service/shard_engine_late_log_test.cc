@@ -101,7 +101,7 @@ TEST_F(LateLogTest, AProcessThatEndsTakesNoCallsAndWaitsForTheLog) {
   draining.join();
 
   Await([&] { return pull.has_answer(); }, "the refusal of the pull");
-  EXPECT_EQ(pull.refusal().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(pull.answer().refusal.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ReplyTo(1).version, Version{1});
   EXPECT_TRUE(LostLog().ok());
   Kill();

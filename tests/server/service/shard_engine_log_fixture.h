@@ -32,29 +32,20 @@ class KeptCall final : public WaitingCall {
     MutexLock lock(mutex_);
     answer_ = std::move(answer);
   }
-  void OnRefused(const absl::Status& status) override {
-    MutexLock lock(mutex_);
-    refusal_ = status;
-  }
-  void OnLagged(const absl::Status& status) override { OnRefused(status); }
+  void OnLagged(const absl::Status& status) override { OnAnswer({.refusal = status}); }
 
   bool has_answer() {
     MutexLock lock(mutex_);
-    return answer_.has_value() || !refusal_.ok();
+    return answer_.has_value();
   }
   Answer answer() {
     MutexLock lock(mutex_);
     return answer_.value();
   }
-  absl::Status refusal() {
-    MutexLock lock(mutex_);
-    return refusal_;
-  }
 
  private:
   Mutex mutex_;
   std::optional<Answer> answer_ ABSL_GUARDED_BY(mutex_);
-  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// A shard on a simulated disk. Its learning rate is 1 and its weights are 0 at first, so each push
@@ -205,9 +196,8 @@ class ShardEngineLogTest : public testing::Test {
     PullRequest request;
     request.shard_map = map();
     request.min_version = Version{min_version};
-    absl::StatusOr<std::optional<Answer>> answer = engine_->Pull(request, &call);
-    if (!answer.ok()) return call.OnRefused(answer.status());
-    if (answer->has_value()) call.OnAnswer(**std::move(answer));
+    std::optional<Answer> answer = engine_->Pull(request, &call);
+    if (answer.has_value()) call.OnAnswer(*std::move(answer));
   }
 
   struct Pulled {
@@ -219,10 +209,10 @@ class ShardEngineLogTest : public testing::Test {
     KeptCall call;
     Pull(call, min_version);
     Await([&] { return call.has_answer(); }, "the answer to a pull");
-    if (!call.refusal().ok()) return {};
     const Answer answer = call.answer();
+    if (!answer.refusal.ok()) return {};
     engine_->FinishPull(&call, std::nullopt);
-    return {Value(answer.weights->header.version), answer.weights->weights->values().front()};
+    return {Value(answer.header->version), answer.weights->values().front()};
   }
 
   void OrderSave() {

@@ -70,7 +70,7 @@ TEST_F(ShardEngineLogTest, NothingIsToldOfAPushThatTheLogLacks) {
 
   Await([&] { return refused.has_answer() && pull.has_answer() && older.has_answer(); },
         "the answers");
-  EXPECT_EQ(pull.answer().weights->header.version, Version{1});
+  EXPECT_EQ(pull.answer().header->version, Version{1});
 }
 
 TEST_F(ShardEngineLogTest, TheSealOfWeightsNamesNoVersionThatTheLogLacks) {
@@ -81,11 +81,11 @@ TEST_F(ShardEngineLogTest, TheSealOfWeightsNamesNoVersionThatTheLogLacks) {
   disk_.Close(kLogFiles);
   Push(1, 0);
   Await([this] { return engine_->Progress().version() == 1; }, "version 1");
-  EXPECT_EQ(engine_->SealOf(*pull.answer().weights)->newest, Version{0});
+  EXPECT_EQ(engine_->SealOf(pull.answer())->newest, Version{0});
 
   disk_.Open();
   ReplyTo(1);
-  Await([&] { return engine_->SealOf(*pull.answer().weights)->newest == Version{1}; }, "its name");
+  Await([&] { return engine_->SealOf(pull.answer())->newest == Version{1}; }, "its name");
 }
 
 TEST_F(ShardEngineLogTest, IsInitializedOnceItsWeightsAreOnTheDisk) {
@@ -110,7 +110,7 @@ TEST_F(ShardEngineLogTest, ServesNobodyBeforeTheCoordinatorHasHeardWhereItGoesOn
   EXPECT_EQ(engine_->BeginPush(Header(2, 1)).refusal->outcome, PushOutcome::kRetryLater);
   KeptCall pull;
   Pull(pull, 0);
-  EXPECT_TRUE(absl::IsUnavailable(pull.refusal())) << pull.refusal();
+  EXPECT_TRUE(absl::IsUnavailable(pull.answer().refusal)) << pull.answer().refusal;
 
   TellCoordinator();
   EXPECT_FALSE(engine_->AwaitsCoordinator());
@@ -187,8 +187,8 @@ TEST_F(ShardEngineLogTest, RefusesCallsWhileItRedoesTheLog) {
   EXPECT_EQ(PushAndWait(2, 1).outcome, PushOutcome::kRetryLater);
   KeptCall pull;
   Pull(pull, 0);
-  EXPECT_EQ(pull.refusal().code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(pull.refusal().message()), HasSubstr("RETRY_LATER"));
+  EXPECT_EQ(pull.answer().refusal.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(pull.answer().refusal.message()), HasSubstr("RETRY_LATER"));
   disk_.Open();
   AwaitInitialized();
   EXPECT_EQ(PushAndWait(2, 1).version, Version{2});

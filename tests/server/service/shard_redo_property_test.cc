@@ -126,9 +126,9 @@ class History {
   }
 
   void Absorb(ShardResult result) {
-    for (const Delivery& delivery : result.deliveries) {
-      auto pull = waiting_pulls_.extract(delivery.call);
-      if (!pull.empty() && delivery.answer.ok()) sent_.insert(std::move(pull));
+    for (const Answer& answer : result.answers) {
+      auto pull = waiting_pulls_.extract(answer.call);
+      if (!pull.empty() && answer.refusal.ok()) sent_.insert(std::move(pull));
     }
     if (result.save == nullptr) return;
     EXPECT_FALSE(result.save->bases.contains(result.save->state.decided));

@@ -215,10 +215,10 @@ TEST_F(ShardRedoTest, VersionsBeforeTheCheckpointAreNotKept) {
 TEST_F(ShardRedoTest, CallsOfTheProcessThatEndedAreGone) {
   Start(kAsync);
   const PullRequest pull = {.shard_map = orders_.model->shard_map.fingerprint()};
-  ASSERT_EQ(shard_->Pull(CallId{50}, pull).deliveries.size(), 1u);
+  ASSERT_EQ(shard_->Pull(CallId{50}, pull).answers.size(), 1u);
   PullRequest waits = pull;
   waits.min_version = Version{9};
-  ASSERT_TRUE(shard_->Pull(CallId{51}, waits).deliveries.empty());
+  ASSERT_TRUE(shard_->Pull(CallId{51}, waits).answers.empty());
   ASSERT_FALSE(shard_->BeginPush(HeaderOf(0, 1, 0)).refusal.has_value());
 
   EndProcess();
@@ -227,8 +227,8 @@ TEST_F(ShardRedoTest, CallsOfTheProcessThatEndedAreGone) {
   EXPECT_EQ(shard_->machine().pulls_under_way(), 0u);
   EXPECT_EQ(shard_->machine().bytes_queued(), 0u);
   // The names of the calls are free.
-  EXPECT_EQ(shard_->Pull(CallId{51}, pull).deliveries.size(), 1u);
-  EXPECT_TRUE(shard_->FinishPull(CallId{51}, std::nullopt).deliveries.empty());
+  EXPECT_EQ(shard_->Pull(CallId{51}, pull).answers.size(), 1u);
+  EXPECT_TRUE(shard_->FinishPull(CallId{51}, std::nullopt).answers.empty());
 }
 
 /// The log ends before the call was cancelled, but the checkpoint behind it came to the disk. It
@@ -244,11 +244,11 @@ TEST_F(ShardRedoTest, ACallOfTheProcessThatEndedIsNotGivenWeightsThatAreMissing)
                        .sequence = Sequence{sequence}};
   };
   const PullRequest first = pull_of(1, 1, 0);
-  ASSERT_EQ(shard_->Pull(CallId{50}, first).deliveries.size(), 1u);
+  ASSERT_EQ(shard_->Pull(CallId{50}, first).answers.size(), 1u);
   shard_->FinishPull(CallId{50}, ShardMachine::ReaderOf(first));
   EXPECT_EQ(Push(0, 1, 0).version, Version{1});
   EXPECT_EQ(Push(1, 1, 0).version, Version{2});
-  ASSERT_TRUE(shard_->Pull(CallId{51}, pull_of(0, 2, 1)).deliveries.empty());
+  ASSERT_TRUE(shard_->Pull(CallId{51}, pull_of(0, 2, 1)).answers.empty());
   Order([](ServerOrders& orders) { orders.save.number = 1; });
   ASSERT_TRUE(shard_->Cancel(CallId{51}));
   DoJobs();
@@ -267,8 +267,8 @@ TEST_F(ShardRedoTest, TakesNoCallsBeforeTheEndOfTheLog) {
 
   const ShardResult pulled =
       shard_->Pull(CallId{1}, {.shard_map = orders_.model->shard_map.fingerprint()});
-  ASSERT_EQ(pulled.deliveries.size(), 1u);
-  EXPECT_EQ(pulled.deliveries.front().answer.status().code(), absl::StatusCode::kUnavailable);
+  ASSERT_EQ(pulled.answers.size(), 1u);
+  EXPECT_EQ(pulled.answers.front().refusal.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(Push(0, 1, 0).outcome, PushOutcome::kRetryLater);
   EXPECT_TRUE(shard_->is_returning());
   shard_->EndRedo();
