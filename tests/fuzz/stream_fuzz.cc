@@ -219,13 +219,13 @@ class StrictListener : public WeightsListener {
  public:
   explicit StrictListener(const std::vector<float>& target) : target_(target) {}
 
-  void OnWeightsArrived(ParameterRange range) override {
+  void WeightsArrived(ParameterRange range) override {
     See(arrival_->header()->version);
     PS_CHECK(range.begin == told_ && range.end > range.begin && range.end <= target_.size());
     told_ = range.end;
   }
-  void OnWeightsRevoked(ParameterRange) override { PS_CHECK(false); }
-  void OnWeightsAbandoned() override { PS_CHECK(false); }
+  void RevokeWeights(ParameterRange) override { PS_CHECK(false); }
+  void AbandonWeights() override { PS_CHECK(false); }
 
   /// `arrival` tells this listener of values.
   void Follow(const WeightsArrival& arrival) { arrival_ = &arrival; }

@@ -62,7 +62,7 @@ GradientFeed& GradientSum::Begin(const Share& share) {
   PS_CHECK(share.gradient.empty() || share.gradient.size() == sum().size());
   share_ = share;
   result_ = {};
-  feed_ = std::make_unique<GradientFeed>(sum().size());
+  feed_ = std::make_unique<GradientFeed>(sum().size(), share.last_change);
   if (share.gradient.empty()) feed_->Abort();
   Start([this] { return RunRound(); });
   return *feed_;

@@ -53,6 +53,9 @@ class GradientSum {
 
     /// Set if the rank was asked to end; the round then is the last for all.
     bool wants_end = false;
+
+    /// See GradientFeed; may be empty.
+    GradientFeed::LastChange last_change = {};
   };
 
   /// The facts that all ranks know after a round.

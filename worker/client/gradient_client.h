@@ -42,6 +42,9 @@ class GradientClient {
 
     /// The same as PushHeader::label.
     uint64_t label = 0;
+
+    /// See GradientFeed; may be empty.
+    GradientFeed::LastChange last_change = {};
   };
 
   /// How the exchange of one step went, lane by lane in the order of shards. Lanes of shards to

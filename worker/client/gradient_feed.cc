@@ -4,7 +4,8 @@
 
 namespace slipstream {
 
-void GradientFeed::OnReady(ParameterRange range) {
+void GradientFeed::OnGradientReady(ParameterRange range) {
+  if (last_change_) last_change_(range);
   MutexLock lock(mutex_);
   PS_CHECK(range.end == final_from_ && state_ == State::kComputing);
   final_from_ = range.begin;

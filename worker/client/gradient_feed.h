@@ -2,10 +2,13 @@
 #define SLIPSTREAM_WORKER_CLIENT_GRADIENT_FEED_H_
 
 #include <cstddef>
+#include <functional>
+#include <utility>
 
 #include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
+#include "worker/model/model_listeners.h"
 
 namespace slipstream {
 
@@ -19,13 +22,19 @@ namespace slipstream {
 /// aborted.
 ///
 /// Thread-safe: guarded by its own mutex.
-class GradientFeed {
+class GradientFeed final : public GradientListener {
  public:
-  /// Starts a gradient of `values` values, none of which is final.
-  explicit GradientFeed(size_t values) : final_from_(values) {}
+  /// Changes a range of the gradient for the last time.
+  using LastChange = std::function<void(ParameterRange)>;
 
-  /// Reports that `range` is final. It must end where the final part begins. Never blocks.
-  void OnReady(ParameterRange range);
+  /// Starts a gradient of `values` values, none of which is final. `last_change`, if it is set, is
+  /// called with each range just before that counts as final, on the thread that reports it.
+  explicit GradientFeed(size_t values, LastChange last_change = {})
+      : last_change_(std::move(last_change)), final_from_(values) {}
+
+  /// Reports that `range` is final but for the last change. It must end where the final part
+  /// begins. Never blocks.
+  void OnGradientReady(ParameterRange range) override;
 
   /// Reports that the step succeeded: the whole gradient is final, and its push may count.
   void Seal(const PushSeal& seal);
@@ -52,6 +61,9 @@ class GradientFeed {
 
  private:
   enum class State { kComputing, kSealed, kAborted };
+
+  // Constant after construction.
+  const LastChange last_change_;
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -159,7 +159,7 @@ absl::Status ParameterClient::TakeNewest(uint32_t slot) {
     return Fail(status);
   }
   WeightsListener* listener = slots_[slot].listener;
-  if (listener != nullptr) listener->OnWeightsArrived({0, group_.map().parameters()});
+  if (listener != nullptr) listener->WeightsArrived({0, group_.map().parameters()});
   return absl::OkStatus();
 }
 
@@ -190,7 +190,7 @@ GradientFeed& ParameterClient::BeginPart(uint32_t slot, const Gradient& gradient
     session_.BeginPush(slot, {gradient.batches, gradient.examples, gradient.label});
     if (!shards.has_value()) shards = session_.unsent(slot);
     session_.SendTo(slot, *shards);
-    part = push->emplace_back(std::make_unique<Part>(*shards, gradient.step, group_.map())).get();
+    part = push->emplace_back(std::make_unique<Part>(*shards, gradient, group_.map())).get();
     lanes_under_way_ += part->under_way;
   }
   if (overlaps_) {
@@ -289,7 +289,7 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
       const bool is_replaced = announced.has_value() && *announced != brought;
       announced = brought;
       WeightsListener* const listener = slots_[slot].listener;
-      if (is_replaced && listener != nullptr) listener->OnWeightsRevoked(shard.range());
+      if (is_replaced && listener != nullptr) listener->RevokeWeights(shard.range());
     };
     const absl::StatusOr<ShardClient::Pulled> pulled =
         shard.Pull(request, ArrivalOf(shard, slot), on_header);
@@ -326,7 +326,7 @@ absl::Status ParameterClient::ServePush(ShardClient& shard, uint32_t slot, Part&
       changed_.NotifyAll();
     }
     for (const Slot& any : slots_) {
-      if (any.listener != nullptr) any.listener->OnWeightsAbandoned();
+      if (any.listener != nullptr) any.listener->AbandonWeights();
     }
   }
   MutexLock lock(mutex_);
@@ -376,7 +376,7 @@ absl::Status ParameterClient::Follow(const ShardClient& shard, uint32_t slot,
       changed_.NotifyAll();
     }
     WeightsListener* const listener = slots_[slot].listener;
-    if (are_revoked && listener != nullptr) listener->OnWeightsRevoked(shard.range());
+    if (are_revoked && listener != nullptr) listener->RevokeWeights(shard.range());
   }
   MutexLock lock(mutex_);
   session_.OnExchangeOver(shard.shard(), status.ok());

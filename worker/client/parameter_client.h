@@ -219,11 +219,11 @@ class ParameterClient final : public GradientClient {
  private:
   /// The values of a gradient that are pushed to these shards at once.
   struct Part {
-    Part(std::vector<ShardId> to, uint64_t step, const ShardMap& map)
+    Part(std::vector<ShardId> to, const Gradient& gradient, const ShardMap& map)
         : shards(std::move(to)),
-          feed(map.parameters()),
+          feed(map.parameters(), gradient.last_change),
           under_way(static_cast<uint32_t>(shards.size())),
-          transfer{step, std::vector<LaneTimes>(map.shards())} {}
+          transfer{gradient.step, std::vector<LaneTimes>(map.shards())} {}
 
     const std::vector<ShardId> shards;
     GradientFeed feed;

@@ -96,7 +96,7 @@ absl::Status WeightsArrival::TakeHeld(const WeightsHeader& header, size_t count)
 
 void WeightsArrival::Tell(size_t end) {
   if (listener_ != nullptr && end > told_) {
-    listener_->OnWeightsArrived({begin_ + told_, begin_ + end});
+    listener_->WeightsArrived({begin_ + told_, begin_ + end});
   }
   told_ = end;
 }

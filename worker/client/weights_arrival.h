@@ -12,27 +12,9 @@
 #include "common/kernels/segments.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
+#include "worker/model/model_listeners.h"
 
 namespace slipstream {
-
-/// Is told, on the lanes' threads, what happens to an arena of weights, so that a forward pass may
-/// start on the weights that have arrived. Ranges are positions in the whole model; those of one
-/// shard arrive in rising order.
-class WeightsListener {
- public:
-  virtual ~WeightsListener() = default;
-
-  /// `range` holds new values. They stay until the gradient computed from them is pushed, or until
-  /// the range is revoked.
-  virtual void OnWeightsArrived(ParameterRange range) = 0;
-
-  /// A repeated call brings a newer version of `range`, the range of one shard, parts of which may
-  /// have arrived. Must return only once nobody reads that range, because it is overwritten next.
-  virtual void OnWeightsRevoked(ParameterRange range) = 0;
-
-  /// A call failed permanently: weights that have not arrived will never arrive.
-  virtual void OnWeightsAbandoned() = 0;
-};
 
 /// Writes the chunks of one shard's weights, as they arrive, into the caller's array, over as many
 /// tries as are needed.

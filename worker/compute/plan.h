@@ -13,6 +13,7 @@
 #include "common/base/precision.h"
 #include "common/layout/tensor_layout.h"
 #include "common/model/model_spec.h"
+#include "worker/model/model_listeners.h"
 
 namespace slipstream {
 
@@ -71,46 +72,20 @@ struct StepResult {
   absl::Duration waited = {};
 };
 
-/// Is told of gradient ranges as the backward pass finishes them.
-class GradientListener {
- public:
-  virtual ~GradientListener() = default;
-
-  /// `range` of gradients_host() is final and stays so until the backward pass of the next step,
-  /// which begins once all weights expected have arrived. Ranges are disjoint, come in order from
-  /// the end of the arena to its beginning, and cover it by the time FinishStep returns. May be
-  /// called from the plan's own thread: must not block.
-  virtual void OnGradientReady(ParameterRange range) = 0;
-};
-
 /// The weights that steps compute from and the gradient that they give, on the host's side: flat
 /// arrays in the order of the net's TensorLayout.
 ///
-/// Not thread-safe: one owner, except that WeightsArrived, RevokeWeights and AbandonWeights may be
-/// called from any thread at any time.
-class ModelArenas {
+/// Not thread-safe: one owner, except that the functions of WeightsListener may be called from any
+/// thread at any time.
+class ModelArenas : public WeightsListener {
  public:
-  virtual ~ModelArenas() = default;
-
   /// The memory into which weights are written before WeightsArrived names them. A range that was
   /// named must not be written while a step or an evaluation that uses it runs.
   virtual std::span<float> weights_host() = 0;
 
-  /// Announces that the range of weights_host() holds new values for later steps. Returns without
-  /// waiting for the device.
-  virtual void WeightsArrived(ParameterRange range) = 0;
-
   /// Announces that all weights are about to be replaced. REQUIRES: no step is under way, and no
   /// weights that were expected before are still to arrive.
   virtual void ExpectWeights() = 0;
-
-  /// Announces that `range`, parts of which may have arrived, will be overwritten by another
-  /// version. Returns once no step reads it; the step under way, or else the next one, fails.
-  virtual void RevokeWeights(ParameterRange range) = 0;
-
-  /// Announces that weights that have not arrived never will: steps that wait for them fail, now
-  /// and later.
-  virtual void AbandonWeights() = 0;
 
   /// The gradient of the mean loss of the last step. The caller may write here until the next step
   /// begins.

@@ -269,7 +269,7 @@ void Session::Release(size_t from) {
     if (clips_pushes()) clip_->ClipValues(piece);
     open_->nonfinite = NonfinitePart(std::nullopt, piece, settings_.wire.push_codec, begin,
                                      publishes() ? "weights" : "a gradient", &layout_);
-    if (!open_->nonfinite.has_value()) open_->feed->OnReady({begin, open_->end});
+    if (!open_->nonfinite.has_value()) open_->feed->OnGradientReady({begin, open_->end});
     open_->end = begin;
   }
 }

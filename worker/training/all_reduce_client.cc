@@ -107,7 +107,8 @@ GradientFeed& AllReduceClient::BeginPush(uint32_t, const Gradient& gradient) {
   step_ = gradient.step;
   return sum_.Begin({.gradient = arenas_.gradients_host(),
                      .examples = gradient.examples,
-                     .wants_end = wants_end_});
+                     .wants_end = wants_end_,
+                     .last_change = gradient.last_change});
 }
 
 absl::Status AllReduceClient::FinishPush(uint32_t, const PushSeal& seal) {

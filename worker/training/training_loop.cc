@@ -12,7 +12,6 @@
 #include "common/kernels/finite.h"
 #include "common/log/log.h"
 #include "common/process/steady_time.h"
-#include "worker/training/plan_links.h"
 
 namespace slipstream {
 namespace {
@@ -87,10 +86,13 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   StepFigures::Step step = BeginStep(index, turn);
   const Batch batch = feeds_[slot]->Take(index);
   step.examples = ExamplesOf(batch);
-  PlanGradient feed(
-      plan, options_.clip,
-      client_.BeginPush(slot,
-                        {.batches = {{index}}, .examples = step.examples, .step = step.number}));
+  const auto clip_values = [this, &plan](ParameterRange range) {
+    options_.clip.ClipValues(plan.gradients_host().subspan(range.begin, range.size()));
+  };
+  GradientFeed& feed = client_.BeginPush(slot, {.batches = {{index}},
+                                                .examples = step.examples,
+                                                .step = step.number,
+                                                .last_change = clip_values});
   const absl::StatusOr<StepResult> result = Compute(plan, batch, &feed);
   step.backward_end = absl::Now();
   std::optional<std::string> nonfinite;

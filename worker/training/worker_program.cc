@@ -170,9 +170,6 @@ absl::Status WorkerProgram::PreparePlans() {
       TrainingPlans::Prepare(*device_, settings_, net_.layout.parameters());
   if (!plans.ok()) return plans.status();
   plans_ = *std::move(plans);
-  for (size_t slot = 0; slot < plans_.slots(); ++slot) {
-    plan_weights_.push_back(std::make_unique<PlanWeights>(plans_.slot(slot)));
-  }
   local_steps_ = LocalSteps::Make(settings_, net_.layout, data_.train.count(), plans_.slot(0),
                                   plans_.threads());
   LogInfo("prepared",
@@ -209,9 +206,9 @@ absl::Status WorkerProgram::PrepareData() {
 
 std::unique_ptr<ParameterClient> WorkerProgram::NewClient() {
   std::vector<ParameterClient::Slot> slots;
-  for (size_t i = 0; i < plan_weights_.size(); ++i) {
+  for (size_t i = 0; i < plans_.slots(); ++i) {
     ModelArenas& arenas = plans_.slot(i);
-    slots.push_back({arenas.weights_host(), arenas.gradients_host(), plan_weights_[i].get()});
+    slots.push_back({arenas.weights_host(), arenas.gradients_host(), &arenas});
   }
   if (settings_.worker.lands_apart()) {
     slots.front() = {local_steps_->landing(), local_steps_->outbox(), nullptr};

@@ -24,7 +24,6 @@
 #include "worker/training/interruption.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/model_keeper.h"
-#include "worker/training/plan_links.h"
 #include "worker/training/state_keeper.h"
 #include "worker/training/step_figures.h"
 #include "worker/training/training_plans.h"
@@ -114,7 +113,6 @@ class WorkerProgram {
 
   // They outlive the client, whose lanes use their slots.
   TrainingPlans plans_;
-  std::vector<std::unique_ptr<PlanWeights>> plan_weights_;
   std::unique_ptr<LocalSteps> local_steps_;  // Null unless the algorithm has local weights.
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<AllReduceClient> others_;  // Null unless workers add up gradients themselves.

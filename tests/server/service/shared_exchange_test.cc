@@ -186,7 +186,7 @@ TEST_F(SharedClientTest, APushThatWasGivenUpLeavesTheNextToCount) {
   ASSERT_TRUE(Exchange(0).ok());
   for (int i = 0; i < 3; ++i) {
     GradientFeed feed(kParameters);
-    feed.OnReady({kParameters / 2, kParameters});
+    feed.OnGradientReady({kParameters / 2, kParameters});
     std::thread step([&] {
       AwaitQueued();  // Part of the push has reached the shard.
       feed.Abort();

@@ -27,8 +27,8 @@ absl::StatusOr<GradientSum::Result> Contribute(GradientSum& sum, float value, ui
                                                const PushSeal& seal = {}) {
   const std::vector<float> gradient(kValues, value);
   GradientFeed& feed = sum.Begin({.gradient = gradient, .examples = examples});
-  feed.OnReady({500, kValues});
-  feed.OnReady({0, 500});
+  feed.OnGradientReady({500, kValues});
+  feed.OnGradientReady({0, 500});
   feed.Seal(seal);
   return sum.Finish();
 }
@@ -71,7 +71,7 @@ TEST(GradientSumTest, LeavesOutAGradientAlsoIfPartsOfItHaveLeft) {
     }
     std::vector<float> gradient(kValues, std::numeric_limits<float>::quiet_NaN());
     GradientFeed& feed = sum.Begin({.gradient = gradient, .examples = 4});
-    feed.OnReady({500, kValues});
+    feed.OnGradientReady({500, kValues});
     feed.Abort();
     const auto result = sum.Finish();
     EXPECT_THAT(sum.sum(), Each(24.0f)) << "it makes the same weights as the others";
@@ -128,7 +128,7 @@ TEST(GradientSumTest, ARankThatDiesInARoundFailsItForAll) {
     GradientSum sum(collective, kValues, kSmallBuckets, Never);
     if (absl::Status first = Contribute(sum, 1, 1).status(); !first.ok()) return first;
     if (collective.rank() == 3) {
-      sum.Begin({.gradient = gradient, .examples = 1}).OnReady({900, kValues});
+      sum.Begin({.gradient = gradient, .examples = 1}).OnGradientReady({900, kValues});
       return absl::OkStatus();
     }
     return Contribute(sum, 1, 1).status();

@@ -27,15 +27,15 @@ inline ShardMap TwoShards() {
 /// Records the events that it is told of.
 class NotingListener final : public WeightsListener {
  public:
-  void OnWeightsArrived(ParameterRange range) override {
+  void WeightsArrived(ParameterRange range) override {
     MutexLock lock(mutex_);
     values_ += range.size();
   }
-  void OnWeightsRevoked(ParameterRange range) override {
+  void RevokeWeights(ParameterRange range) override {
     MutexLock lock(mutex_);
     revoked_.push_back(range);
   }
-  void OnWeightsAbandoned() override {
+  void AbandonWeights() override {
     MutexLock lock(mutex_);
     is_abandoned_ = true;
   }

@@ -282,13 +282,13 @@ TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnc
   auto client = NewReadyClient();
   GradientFeed& feed = client->BeginPush(0, {.batches = {{7}}, .examples = 32});
 
-  feed.OnReady({kParameters - 2000, kParameters});
+  feed.OnGradientReady({kParameters - 2000, kParameters});
 
   // One whole chunk of 1024 values, and the partial chunk at the end of the arena.
   const size_t tail = map_.range(kShard1).size() % 1024;
   while (second_.values_received() < tail + 1024) std::this_thread::yield();
   EXPECT_EQ(first_.values_received(), 0u);
-  feed.OnReady({0, kParameters - 2000});
+  feed.OnGradientReady({0, kParameters - 2000});
   while (second_.values_received() < map_.range(kShard1).size() - 1024) std::this_thread::yield();
   while (first_.values_received() < map_.range(kShard0).size() - 1024) std::this_thread::yield();
   EXPECT_EQ(first_.received() + second_.received(), 0) << "a push counted before it was finished";
@@ -308,7 +308,7 @@ TEST_F(ParameterClientOverlapTest, ChunksLeaveAsTheyBecomeFinalAndTheLastOnlyOnc
 TEST_F(ParameterClientOverlapTest, AnAbortedPushHasNoEffectAndItsSequenceIsUsedByTheNext) {
   auto client = NewReadyClient();
   GradientFeed& feed = client->BeginPush(0, {.batches = {{7}}, .examples = 32});
-  feed.OnReady({0, kParameters});
+  feed.OnGradientReady({0, kParameters});
   while (second_.values_received() < map_.range(kShard1).size() - 1024) std::this_thread::yield();
 
   client->AbortPush(0);
@@ -328,7 +328,7 @@ TEST_F(ParameterClientOverlapTest, APushThatNobodyEndsIsGivenUpWithTheClient) {
   {
     auto client = NewReadyClient();
     client->BeginPush(0, {.batches = {{7}}, .examples = 32})
-        .OnReady({kParameters - 2000, kParameters});
+        .OnGradientReady({kParameters - 2000, kParameters});
   }
 
   EXPECT_EQ(first_.received() + second_.received(), 0);

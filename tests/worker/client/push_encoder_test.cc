@@ -271,7 +271,7 @@ TEST(GradientFeedTest, KnowsWhatIsFinalFromTheEnd) {
   GradientFeed feed(100);
   EXPECT_FALSE(feed.IsDecided(99));
 
-  feed.OnReady({60, 100});
+  feed.OnGradientReady({60, 100});
 
   EXPECT_TRUE(feed.IsDecided(60));
   EXPECT_FALSE(feed.IsDecided(59));
@@ -280,7 +280,7 @@ TEST(GradientFeedTest, KnowsWhatIsFinalFromTheEnd) {
 
 TEST(GradientFeedTest, ASealMakesAllOfItFinal) {
   GradientFeed feed(100);
-  feed.OnReady({0, 100});
+  feed.OnGradientReady({0, 100});
   EXPECT_FALSE(feed.is_over()) << "the step may still fail";
   EXPECT_EQ(feed.seal(), PushSeal());
   std::thread lane([&feed] { EXPECT_TRUE(feed.AwaitSeal()); });
@@ -295,7 +295,7 @@ TEST(GradientFeedTest, ASealMakesAllOfItFinal) {
 
 TEST(GradientFeedTest, AnAbortEndsEveryWait) {
   GradientFeed feed(100);
-  feed.OnReady({60, 100});
+  feed.OnGradientReady({60, 100});
   std::thread last([&feed] { EXPECT_FALSE(feed.AwaitSeal()); });
   std::thread middle([&feed] { EXPECT_FALSE(feed.AwaitFinal(10)); });
 
@@ -310,7 +310,7 @@ TEST(GradientFeedTest, AnAbortEndsEveryWait) {
 TEST(GradientFeedDeathTest, RefusesRangesThatDoNotFollow) {
   GradientFeed feed(100);
 
-  EXPECT_DEATH(feed.OnReady({40, 90}), "");
+  EXPECT_DEATH(feed.OnGradientReady({40, 90}), "");
 }
 
 }  // namespace

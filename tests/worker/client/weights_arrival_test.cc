@@ -62,9 +62,9 @@ TEST(WeightsArrivalTest, RefusesWhatDoesNotContinueTheWeights) {
 /// Records the events that it is told of, as text.
 class NotingListener final : public WeightsListener {
  public:
-  void OnWeightsArrived(ParameterRange range) override { Note("arrived", range); }
-  void OnWeightsRevoked(ParameterRange range) override { Note("revoked", range); }
-  void OnWeightsAbandoned() override {}
+  void WeightsArrived(ParameterRange range) override { Note("arrived", range); }
+  void RevokeWeights(ParameterRange range) override { Note("revoked", range); }
+  void AbandonWeights() override {}
 
   std::string told;
 

@@ -102,7 +102,7 @@ class AllReduceClientTest : public testing::Test {
       for (size_t i = 0; i < kValues; ++i) {
         arenas.gradients_host()[i] = GradientAt(arenas.weights_host()[i], batch);
       }
-      feed.OnReady({150, kValues});
+      feed.OnGradientReady({150, kValues});
       if (batch == left_out_) {
         client.AbortPush(0);
         client.Skip(0);

@@ -23,7 +23,6 @@
 #include "worker/model/initial_values.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/local_steps.h"
-#include "worker/training/plan_links.h"
 #include "worker/training/state_keeper.h"
 #include "worker/training/thread_plans.h"
 #include "worker/training/training_loop.h"
@@ -97,7 +96,6 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
       plans_.push_back(NewPlan(device));
       arenas_.push_back(plans_.back().get());
     }
-    for (ModelArenas* arenas : arenas_) links_.push_back(std::make_unique<PlanWeights>(*arenas));
   }
 
   void MakeClient() {
@@ -118,8 +116,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     options.shards.chunk_bytes = 256;
     options.shards.retry = {.first_wait = absl::Milliseconds(1), .wait_max = absl::Milliseconds(2)};
     std::vector<ParameterClient::Slot> slots;
-    for (size_t i = 0; i < arenas_.size(); ++i) {
-      slots.push_back({arenas_[i]->weights_host(), arenas_[i]->gradients_host(), links_[i].get()});
+    for (ModelArenas* arenas : arenas_) {
+      slots.push_back({arenas->weights_host(), arenas->gradients_host(), arenas});
     }
     local_steps_ =
         LocalSteps::Make(run_, shapes_.layout, data_.count(), *arenas_.front(), threads_.get());
@@ -276,7 +274,6 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
   std::vector<std::unique_ptr<Plan>> plans_;
   std::unique_ptr<ThreadPlans> threads_;  // Null for one thread.
   std::vector<ModelArenas*> arenas_;      // By slot.
-  std::vector<std::unique_ptr<PlanWeights>> links_;
   std::unique_ptr<LocalSteps> local_steps_;
   std::unique_ptr<ParameterClient> client_;
   std::unique_ptr<StateKeeper> state_;  // Null unless saves_state_.
