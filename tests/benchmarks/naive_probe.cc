@@ -13,12 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "common/base/ids.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "tests/benchmarks/naive_exchange.h"
+#include "tests/benchmarks/server_lanes.h"
 #include "tests/support/loopback.h"
-#include "worker/client/shard_lanes.h"
 
 namespace slipstream::benchmarks {
 namespace {
@@ -39,15 +38,13 @@ int Work(const std::vector<std::string>& servers, size_t bytes) {
   const std::vector<float> gradient(part * servers.size(), 1.0f);
   std::vector<float> weights(gradient.size(), 0.0f);
   std::vector<NaiveClient> clients(servers.begin(), servers.end());
-  std::vector<ShardId> all;
-  for (uint32_t i = 0; i < servers.size(); ++i) all.push_back(ShardId{i});
-  ShardLanes lanes(static_cast<uint32_t>(servers.size()));
-  const auto exchange = [&](ShardId server) {
-    const size_t begin = part * Value(server);
-    return clients[Value(server)].Exchange(std::span(gradient).subspan(begin, part),
-                                           std::span(weights).subspan(begin, part));
+  ServerLanes lanes(servers.size());
+  const auto exchange = [&](size_t server) {
+    const size_t begin = part * server;
+    return clients[server].Exchange(std::span(gradient).subspan(begin, part),
+                                    std::span(weights).subspan(begin, part));
   };
-  return ServeCommands([&] { return lanes.Run(all, exchange); });
+  return ServeCommands([&] { return lanes.Run(exchange); });
 }
 
 int Main(int argc, char** argv) {

@@ -20,11 +20,10 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/ids.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "tests/benchmarks/raw_part.h"
+#include "tests/benchmarks/server_lanes.h"
 #include "tests/benchmarks/socket_stream.h"
-#include "worker/client/shard_lanes.h"
 
 namespace slipstream::benchmarks {
 namespace {
@@ -96,22 +95,20 @@ int Work(const std::vector<std::string>& servers, size_t bytes) {
   const std::vector<float> gradient(part * servers.size(), 1.0f);
   std::vector<float> weights(gradient.size(), 0.0f);
   std::vector<SocketStream> streams(servers.begin(), servers.end());
-  std::vector<ShardId> all;
-  for (uint32_t i = 0; i < servers.size(); ++i) all.push_back(ShardId{i});
-  ShardLanes lanes(static_cast<uint32_t>(servers.size()));
-  const auto exchange = [&](ShardId server) {
-    SocketStream& stream = streams[Value(server)];
+  ServerLanes lanes(servers.size());
+  const auto exchange = [&](size_t server) {
+    SocketStream& stream = streams[server];
     const size_t size = part * sizeof(float);
     Header header = {Operation::kPush, size};
     const bool is_pushed = stream.Write(&header, sizeof header) &&
-                           stream.Write(gradient.data() + part * Value(server), size) &&
+                           stream.Write(gradient.data() + part * server, size) &&
                            stream.Read(&header, sizeof header);
     header.operation = Operation::kPull;
     const bool is_pulled = is_pushed && stream.Write(&header, sizeof header) &&
-                           stream.Read(weights.data() + part * Value(server), size);
+                           stream.Read(weights.data() + part * server, size);
     return is_pulled ? absl::OkStatus() : Broken();
   };
-  return ServeCommands([&] { return lanes.Run(all, exchange); });
+  return ServeCommands([&] { return lanes.Run(exchange); });
 }
 
 int Ping(const std::string& server) {

@@ -24,13 +24,12 @@
 #include <thread>
 #include <vector>
 
-#include "common/base/ids.h"
 #include "common/memory/aligned_buffer.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/exchange_commands.h"
 #include "tests/benchmarks/raw_part.h"
+#include "tests/benchmarks/server_lanes.h"
 #include "tests/benchmarks/shared_segment.h"
-#include "worker/client/shard_lanes.h"
 
 namespace slipstream::benchmarks {
 namespace {
@@ -130,17 +129,15 @@ int Work(const std::vector<std::string>& addresses, size_t bytes) {
   AlignedBuffer<float> weights(gradient.size());
   std::ranges::fill(gradient.span(), 1.0f);
   std::vector<std::unique_ptr<ServerConnection>> servers;
-  std::vector<ShardId> all;
   for (const std::string& address : addresses) {
     servers.push_back(std::make_unique<ServerConnection>(address));
     Require(servers.back()->values() == part, address + " holds a part of another size");
-    all.push_back(ShardId{static_cast<uint32_t>(all.size())});
   }
-  ShardLanes lanes(static_cast<uint32_t>(servers.size()));
+  ServerLanes lanes(servers.size());
   return ServeCommands([&] {
-    return lanes.Run(all, [&](ShardId shard) {
-      ServerConnection& server = *servers[Value(shard)];
-      const size_t begin = part * Value(shard);
+    return lanes.Run([&](size_t number) {
+      ServerConnection& server = *servers[number];
+      const size_t begin = part * number;
       const absl::Status pushed = server.Push(gradient.span().subspan(begin, part));
       if (pushed.ok()) server.Pull(weights.span().subspan(begin, part));
       return pushed;

@@ -89,7 +89,8 @@ absl::Status ParameterClient::Initialize(uint64_t grant, std::span<const float> 
     MutexLock lock(mutex_);
     header = session_.InitializeFor(grant);
   }
-  return group_.Try([&](ShardClient& shard) { return shard.Initialize(header, weights); });
+  return group_.Try(group_.all(),
+                    [&](ShardClient& shard) { return shard.Initialize(header, weights); });
 }
 
 absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {

@@ -42,7 +42,7 @@ namespace slipstream {
 /// each per pipeline slot.
 ///
 /// Computation, pushes and arriving weights overlap: while the caller computes, each shard has a
-/// lane (shard_lanes.h) that pushes chunks as they become final and then writes the weights of the
+/// lane (shard_group.h) that pushes chunks as they become final and then writes the weights of the
 /// answer as they arrive. Advance returns as soon as every shard has said which version it answers
 /// with; a WeightsListener is told when the values arrive. A gradient is pushed with the version
 /// that it was computed from: where a repeated call replaces weights, the listener revokes them,
