@@ -4,28 +4,25 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
-#include "worker/client/exchange_stream.h"
-#include "worker/client/shard_channel.h"
+#include "worker/client/shard_connection.h"
 #include "worker/client/shard_options.h"
 #include "worker/core/aggregator_use.h"
 
 namespace slipstream {
 
-/// A worker's connection to the aggregator between it and one shard (cluster.tree), with the
-/// exchange stream there. AggregatorUse decides whether it is used.
+/// A worker's connection to the aggregator between it and one shard (cluster.tree). AggregatorUse
+/// decides whether it is used.
 ///
 /// Not thread-safe: one owner, the shard's lane; other threads may throw its CancelSwitch.
 class AggregatorLink {
  public:
-  /// `address` is host:port. `options` and `cancel` must outlive the link.
-  AggregatorLink(std::string address, const ShardOptions& options, CancelSwitch& cancel);
+  /// `address` is host:port. `loan` and `cancel` must outlive the link.
+  AggregatorLink(std::string address, ShardOptions options, ArenaLoan& loan, CancelSwitch& cancel);
 
   AggregatorUse& use() { return use_; }
-  ExchangeStream& stream() { return stream_; }
-
-  /// For calls beside the stream.
-  ShardChannel& channel() { return channel_; }
+  ShardConnection& connection() { return connection_; }
 
   /// Closes the stream and the channel to an aggregator that has failed. `is_first`: as
   /// AggregatorUse::OnFailure says.
@@ -40,11 +37,10 @@ class AggregatorLink {
 
  private:
   // Constant after construction.
-  const std::string address_;
+  const ShardOptions options_;
 
   AggregatorUse use_;
-  ShardChannel channel_;
-  ExchangeStream stream_;
+  ShardConnection connection_;
   bool has_logged_a_refusal_ = false;
 };
 

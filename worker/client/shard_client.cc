@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/process/steady_time.h"
@@ -45,18 +45,17 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
         return !cancel.thrown() && pause(wait) && !cancel.thrown();
       }),
       cancel_(cancel),
-      channel_(place_.address, options.channel, cancel, place_.shard),
-      stream_(channel_, options_, cancel) {
+      connection_(place_.address, options_, loan_, cancel, place_.shard) {
   // Values in shared memory are never encoded.
   PS_CHECK(options.arena == nullptr || (options.push_encoding == Encoding::kFp32 &&
                                         options.weights_encoding == Encoding::kFp32));
-  if (!place_.aggregator.empty()) aggregator_.emplace(place_.aggregator, options_, cancel);
+  if (!place_.aggregator.empty()) aggregator_.emplace(place_.aggregator, options_, loan_, cancel);
 }
 
 Retries ShardClient::NewRetries() {
   // Whichever path calls take, the TCP channel shows whether the shard's machine can be reached.
-  return {channel_.peer(), options_.retry, options_.seed + Value(place_.shard), sleeper_,
-          options_.now};
+  return {connection_.channel().peer(), options_.retry, options_.seed + Value(place_.shard),
+          sleeper_, options_.now};
 }
 
 PushTries ShardClient::NewTries(const PushHeader& header, bool has_values) {
@@ -68,7 +67,7 @@ PushTries ShardClient::NewTries(const PushHeader& header, bool has_values) {
 }
 
 absl::Status ShardClient::AwaitRepetition(const Repetition& again, const absl::Status& failure) {
-  return slipstream::AwaitRepetition(again, channel_.peer(), failure, sleeper_);
+  return slipstream::AwaitRepetition(again, connection_.channel().peer(), failure, sleeper_);
 }
 
 absl::Status ShardClient::Final(const absl::Status& failure) const {
@@ -98,8 +97,9 @@ absl::Status ShardClient::Initialize(InitializeHeader header, std::span<const fl
 
 absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const float> values,
                                Retries& retries) {
+  ShardChannel& channel = connection_.channel();
   const absl::StatusOr<std::unique_ptr<RawCall>> started =
-      channel_.Start(kInitialize, options_.WriteDeadline());
+      channel.Start(kInitialize, options_.WriteDeadline());
   if (!started.ok()) return started.status();
   RawCall& call = **started;
   const size_t chunk_values = options_.chunk_bytes / sizeof(float);
@@ -107,7 +107,7 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
   // to identify itself.
   if (!call.Write(EncodeInitializeChunk(header, 0, {}), RawCall::Next::kWrites,
                   options_.WriteDeadline())) {
-    return channel_.Failure(call, options_.WriteDeadline());
+    return channel.Failure(call, options_.WriteDeadline());
   }
   size_t offset = 0;
   do {
@@ -117,12 +117,12 @@ absl::Status ShardClient::Send(const InitializeHeader& header, std::span<const f
         EncodeInitializeChunk(std::nullopt, offset, {piece, loan_.Lend()});
     const RawCall::Next next = more ? RawCall::Next::kWrites : RawCall::Next::kReads;
     if (!call.Write(message, next, options_.WriteDeadline()))
-      return channel_.Failure(call, options_.WriteDeadline());
+      return channel.Failure(call, options_.WriteDeadline());
     offset += piece.size();
   } while (offset < values.size());
   call.WritesDone(options_.WriteDeadline());
   grpc::ByteBuffer reply;  // Has no fields: it only confirms.
-  if (!call.Read(reply, options_.AnswerDeadline())) return NoAnswer(channel_, call, retries);
+  if (!call.Read(reply, options_.AnswerDeadline())) return NoAnswer(channel, call, retries);
   return call.Finish(options_.AnswerDeadline());
 }
 
@@ -135,7 +135,7 @@ absl::StatusOr<ShardClient::Pulled> ShardClient::Pull(
   Pulled pulled;
   if (!AskAggregator(request, weights, pulled, on_header, retries)) {
     const absl::Status status = retries.Persist(
-        [&] { return Ask(channel_, request, weights, pulled, on_header, retries); });
+        [&] { return Ask(connection_.channel(), request, weights, pulled, on_header, retries); });
     if (!status.ok()) return Final(status);
   }
   weights.Finish();
@@ -150,7 +150,7 @@ bool ShardClient::AskAggregator(const PullRequest& request, WeightsArrival& weig
       aggregator_.has_value() && !request.trains && aggregator_->use().IsUsable(options_.now());
   if (!may_ask) return false;
   const absl::Status status =
-      Ask(aggregator_->channel(), request, weights, pulled, on_header, retries);
+      Ask(aggregator_->connection().channel(), request, weights, pulled, on_header, retries);
   if (status.ok()) {
     if (aggregator_->use().OnAnswer()) aggregator_->LogUsedAgain();
   } else if (!is_stopped()) {
@@ -197,23 +197,17 @@ absl::Status ShardClient::Ask(ShardChannel& channel, const PullRequest& request,
 absl::Status ShardClient::AwaitReturn() {
   constexpr absl::Duration kSlice = absl::Milliseconds(1);
   const absl::Time deadline = SteadyNow() + kReturnTimeout;
-  const std::array<ExchangeStream*, 2> streams = {aggregator_ ? &aggregator_->stream() : nullptr,
-                                                  &stream_};
-  const auto is_open = [](const ExchangeStream* stream) {
-    return stream != nullptr && stream->is_open();
-  };
-  const bool polls = std::ranges::any_of(streams, is_open);
-  bool is_back = loan_.AwaitReturn(polls ? absl::ZeroDuration() : kSlice);
-  while (!is_back) {
+  std::vector<ShardConnection*> open;
+  if (aggregator_ && aggregator_->connection().is_open())
+    open.push_back(&aggregator_->connection());
+  if (connection_.is_open()) open.push_back(&connection_);
+  while (!loan_.AwaitReturn(open.empty() ? kSlice : absl::ZeroDuration())) {
     if (SteadyNow() > deadline) {
       return absl::DeadlineExceededError(name() + ": the connection still holds what was sent");
     }
-    if (!polls) is_back = loan_.AwaitReturn(kSlice);
     // The transport may need a thread to release the bytes, and this is the only one.
-    for (ExchangeStream* const stream : streams) {
-      if (is_back || !is_open(stream)) continue;
-      stream->Poll(kSlice);
-      is_back = loan_.AwaitReturn(absl::ZeroDuration());
+    for (ShardConnection* const connection : open) {
+      if (!loan_.AwaitReturn(absl::ZeroDuration())) connection->Poll(kSlice);
     }
   }
   return absl::OkStatus();

@@ -16,17 +16,17 @@
 #include "worker/client/aggregator_link.h"
 #include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
-#include "worker/client/exchange_stream.h"
 #include "worker/client/raw_call.h"
 #include "worker/client/retries.h"
 #include "worker/client/shard_channel.h"
+#include "worker/client/shard_connection.h"
 #include "worker/client/shard_options.h"
 #include "worker/client/weights_arrival.h"
 #include "worker/core/push_tries.h"
 
 namespace slipstream {
 
-/// A worker's client of one shard, over a connection of its own (shard_channel.h), and of the
+/// A worker's client of one shard, over a connection of its own (shard_connection.h), and of the
 /// aggregator before that shard, if there is one. Pushes are made by ShardExchange.
 ///
 /// A call is repeated until its answer is final or the shard has been unreachable for too long.
@@ -78,19 +78,19 @@ class ShardClient {
   WeightsArrival ArrivalOf(std::span<float> weights, WeightsListener* listener) const;
 
   /// Returns whether the shard is reached by its local socket, once a call has been made.
-  bool is_local() const { return channel_.is_local(); }
+  bool is_local() const { return connection_.channel().is_local(); }
 
   ShardId shard() const { return place_.shard; }
-  const std::string& address() const { return channel_.address(); }
+  const std::string& address() const { return connection_.channel().address(); }
 
   /// Returns "shard 1 at host:port", for messages to people.
-  const std::string& name() const { return channel_.peer().name; }
+  const std::string& name() const { return connection_.channel().peer().name; }
   ParameterRange range() const { return place_.range; }
 
   // For ShardExchange:
 
   const ShardOptions& options() const { return options_; }
-  ExchangeStream& stream() { return stream_; }
+  ShardConnection& connection() { return connection_; }
 
   /// Null if there is no aggregator.
   AggregatorLink* aggregator() { return aggregator_ ? &*aggregator_ : nullptr; }
@@ -98,13 +98,10 @@ class ShardClient {
   /// Returns what decides the tries of a push with this header, and with values or without.
   PushTries NewTries(const PushHeader& header, bool has_values);
 
-  void LogAnswersAgain() const { slipstream::LogAnswersAgain(channel_.peer()); }
+  void LogAnswersAgain() const { slipstream::LogAnswersAgain(connection_.channel().peer()); }
 
   /// Waits before the next try of a push. CANCELLED if all calls were cancelled.
   absl::Status AwaitRepetition(const Repetition& again, const absl::Status& failure);
-
-  /// Lends the parts of the arena that gRPC sends.
-  ArenaLoan& loan() { return loan_; }
 
   /// Waits until gRPC has dropped all values that it was lent; then they may be changed.
   absl::Status AwaitReturn();
@@ -140,10 +137,9 @@ class ShardClient {
   const Sleeper sleeper_;
 
   CancelSwitch& cancel_;
-  ShardChannel channel_;
-  ExchangeStream stream_;
+  ArenaLoan loan_;  // Of both connections.
+  ShardConnection connection_;
   std::optional<AggregatorLink> aggregator_;
-  ArenaLoan loan_;
 };
 
 }  // namespace slipstream

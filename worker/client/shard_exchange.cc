@@ -25,14 +25,14 @@ ShardExchange::ShardExchange(ShardClient& shard, const ShardPush& push, WeightsA
       push_(push),
       weights_(std::move(weights)),
       tries_(shard.NewTries(push_.header, !push_.values.empty())),
-      stream_(&shard.stream()) {
+      peer_(&shard.connection()) {
   push_.header.count = push_.values.size();
   push_.header.chunk_bytes = static_cast<uint32_t>(shard.options().chunk_bytes);
   push_.header.weights_encoding = shard.options().weights_encoding;
 }
 
 ShardExchange::~ShardExchange() {
-  if (!is_over_) stream_->Close();
+  if (!is_over_) peer_->Close();
 }
 
 absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
@@ -63,7 +63,7 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
 absl::Status ShardExchange::OnFailure(const absl::Status& why) {
   times_.end = absl::Now();
   if (is_given_up() || shard_.is_stopped()) {
-    stream_->Close();
+    peer_->Close();
     return shard_.Final(why);
   }
   return AwaitNextTry(tries_.OnFailure(why, shard_.name(), shard_.options().now()), why);
@@ -72,7 +72,7 @@ absl::Status ShardExchange::OnFailure(const absl::Status& why) {
 absl::Status ShardExchange::AwaitNextTry(const absl::StatusOr<PushTries::Next>& next,
                                          const absl::Status& why) {
   weights_begin_.reset();
-  if (!next.ok() || next->reopens) stream_->Close();
+  if (!next.ok() || next->reopens) peer_->Close();
   if (!next.ok()) return shard_.Final(next.status());
   if (next->aggregator == PushTries::AggregatorNews::kFailed) {
     shard_.aggregator()->Leave(why, next->is_first_failure);
@@ -91,8 +91,9 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   // The step was aborted, so its answer is no longer needed: do not wait for an unreachable shard.
   if (is_given_up()) return GivenUp();
   const bool is_for_shard = tries_.Begin(shard_.options().now()) == PushTries::Peer::kShard;
-  if (shard_.aggregator() != nullptr && push_.values.empty()) shard_.aggregator()->stream().Close();
-  stream_ = is_for_shard ? &shard_.stream() : &shard_.aggregator()->stream();
+  if (shard_.aggregator() != nullptr && push_.values.empty())
+    shard_.aggregator()->connection().Close();
+  peer_ = is_for_shard ? &shard_.connection() : &shard_.aggregator()->connection();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
   weights_.StartTry();
   if (absl::Status written = WritePush(); !written.ok()) return written;
@@ -117,23 +118,18 @@ absl::Status ShardExchange::WritePush() {
     // Open the stream only now: once a stream is open, the shard waits only for a limited time
     // until the caller identifies itself.
     if (is_first) {
-      if (absl::Status opened = stream_->Open(); !opened.ok()) return opened;
+      if (absl::Status opened = peer_->Open(); !opened.ok()) return opened;
     }
     const absl::Time begun = absl::Now();
     if (is_first) times_.push_begin = begun;
-    if (is_first && end > 0 && stream_->is_unannounced()) {
+    if (is_first && end > 0 && peer_->is_unannounced()) {
       // Send the header first: over a slow link, values take longer than the shard waits for a
       // caller to identify itself.
-      const grpc::ByteBuffer header = EncodePushChunk(push_.header, end, LentValues{});
-      if (absl::Status sent = stream_->Send(header, RawCall::Next::kWrites); !sent.ok()) {
-        return sent;
-      }
+      const absl::Status sent = peer_->Send({.header = push_.header, .begin = end});
+      if (!sent.ok()) return sent;
       is_first = false;
     }
-    const absl::StatusOr<grpc::ByteBuffer> message = PushMessage(begin, end, is_first);
-    if (!message.ok()) return message.status();
-    const absl::Status sent = stream_->Send(*message, AfterChunk(begin));
-    if (!sent.ok()) return sent;
+    if (absl::Status sent = SendChunk(begin, end, is_first); !sent.ok()) return sent;
     times_.push_end = absl::Now();
     times_.busy += times_.push_end - begun;
     is_first = false;
@@ -151,22 +147,18 @@ PushSeal ShardExchange::Seal() const {
   return seal;
 }
 
-absl::StatusOr<grpc::ByteBuffer> ShardExchange::PushMessage(size_t begin, size_t end,
-                                                            bool is_first) {
-  const auto header = is_first ? std::optional(push_.header) : std::nullopt;
+absl::Status ShardExchange::SendChunk(size_t begin, size_t end, bool is_first) {
+  ShardConnection::Message message = {.begin = begin,
+                                      .values = push_.values.subspan(begin, end - begin)};
+  if (is_first) message.header = push_.header;
   // The last values of a push begin at 0, and are sent once the step is sealed.
-  const PushSeal seal = begin == 0 ? Seal() : PushSeal();
-  const std::span<const float> values = push_.values.subspan(begin, end - begin);
-  if (push_.encoder != nullptr && !values.empty()) {
-    LentBytes encoded = push_.encoder->Encode(push_.values, begin, end);
-    encoded.owner = shard_.loan().Lend(std::move(encoded.owner));
-    return EncodePushChunk(header, begin, std::move(encoded), push_.encoder->encoding(), seal);
+  if (begin == 0) message.seal = Seal();
+  if (push_.encoder != nullptr && end > 0) {
+    message.encoded = push_.encoder->Encode(push_.values, begin, end);
+    message.encoding = push_.encoder->encoding();
   }
-  const absl::StatusOr<std::optional<SharedValues>> placed = stream_->Place(values);
-  if (!placed.ok()) return placed.status();
-  if (placed->has_value()) return EncodePushChunk(header, begin, **placed, seal);
-  LentValues lent = {values, shard_.loan().Lend()};
-  return EncodePushChunk(header, begin, std::move(lent), Encoding::kFp32, seal);
+  message.next = AfterChunk(begin);
+  return peer_->Send(std::move(message));
 }
 
 RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
@@ -179,7 +171,7 @@ RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
 }
 
 absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
-  absl::StatusOr<ExchangeChunk> chunk = stream_->Receive();
+  absl::StatusOr<ExchangeChunk> chunk = peer_->Receive();
   // The shard is reachable; it may be waiting for other workers.
   if (absl::IsDeadlineExceeded(chunk.status()) && tries_.OnWait()) shard_.LogAnswersAgain();
   if (chunk.ok() && chunk->push.has_value() != is_first) {
@@ -205,7 +197,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::ReadAnswer() {
 absl::Status ShardExchange::TakeWeights() {
   std::optional<ExchangeChunk> chunk = std::exchange(weights_begin_, std::nullopt);
   while (chunk.has_value()) {
-    const absl::Status taken = stream_->Take(*chunk, weights_);
+    const absl::Status taken = peer_->Take(*chunk, weights_);
     if (!taken.ok() || weights_.is_complete()) return taken;
     chunk.reset();  // The next message reuses this memory while it is in the cache.
     absl::StatusOr<ExchangeChunk> next = Receive(/*is_first=*/false);

@@ -14,6 +14,7 @@
 #include "worker/client/push_encoder.h"
 #include "worker/client/raw_call.h"
 #include "worker/client/shard_client.h"
+#include "worker/client/shard_connection.h"
 #include "worker/client/weights_arrival.h"
 #include "worker/core/push_tries.h"
 
@@ -93,8 +94,7 @@ class ShardExchange {
   /// Returns what travels with the last values. REQUIRES: the feed, if any, is sealed.
   PushSeal Seal() const;
 
-  /// Returns the message that carries these values, or says where the shard finds them.
-  absl::StatusOr<grpc::ByteBuffer> PushMessage(size_t begin, size_t end, bool is_first);
+  absl::Status SendChunk(size_t begin, size_t end, bool is_first);
 
   /// Returns what the caller does after it has sent the chunk that begins at `begin`.
   RawCall::Next AfterChunk(size_t begin) const;
@@ -118,7 +118,7 @@ class ShardExchange {
   WeightsArrival weights_;
   PushTries tries_;
   LaneTimes times_;
-  ExchangeStream* stream_;                      // The present try's.
+  ShardConnection* peer_;                       // The present try's.
   bool is_answered_ = false;                    // The owner has the answer of this try.
   std::optional<ExchangeChunk> weights_begin_;  // The first message with weights of that answer.
   bool is_over_ = false;

@@ -145,9 +145,9 @@ TEST_F(AggregatorLinkTest, AnAggregatorThatIsGoneIsNoReasonToFail) {
 
 TEST_F(AggregatorLinkTest, AnExcuseGoesToTheShardAndEndsTheStreamToTheAggregator) {
   ASSERT_TRUE(Push(1).ok());
-  EXPECT_TRUE(client_->aggregator()->stream().is_open());
+  EXPECT_TRUE(client_->aggregator()->connection().is_open());
   ASSERT_TRUE(Exchange(1, {}, nullptr).ok());
-  EXPECT_FALSE(client_->aggregator()->stream().is_open());
+  EXPECT_FALSE(client_->aggregator()->connection().is_open());
   EXPECT_EQ(shard_.received(), 1);
 }
 

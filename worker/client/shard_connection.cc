@@ -1,4 +1,4 @@
-#include "worker/client/exchange_stream.h"
+#include "worker/client/shard_connection.h"
 
 #include <fmt/format.h>
 
@@ -15,11 +15,14 @@ constexpr char kExchangeMethod[] = "/slipstream.v1.Shard/Exchange";
 
 }  // namespace
 
-ExchangeStream::ExchangeStream(ShardChannel& channel, const ShardOptions& options,
-                               CancelSwitch& cancel)
-    : options_(options), channel_(channel), cancel_(cancel) {}
+ShardConnection::ShardConnection(std::string address, const ShardOptions& options, ArenaLoan& loan,
+                                 CancelSwitch& cancel, std::optional<ShardId> shard)
+    : options_(options),
+      loan_(loan),
+      cancel_(cancel),
+      channel_(std::move(address), options.channel, cancel, shard) {}
 
-absl::Status ExchangeStream::Open() {
+absl::Status ShardConnection::Open() {
   if (channel_.HasMoved()) Close();
   if (call_ == nullptr) {
     absl::StatusOr<std::unique_ptr<RawCall>> call =
@@ -30,14 +33,14 @@ absl::Status ExchangeStream::Open() {
   return ShareMemory();
 }
 
-void ExchangeStream::Close() {
+void ShardConnection::Close() {
   link_.reset();
   call_.reset();
   has_tried_to_share_ = false;
   has_sent_ = false;
 }
 
-absl::Status ExchangeStream::ShareMemory() {
+absl::Status ShardConnection::ShareMemory() {
   const bool may = options_.arena != nullptr && channel_.is_local();
   if (has_tried_to_share_ || has_given_up_sharing_ || !may) return absl::OkStatus();
   has_tried_to_share_ = true;
@@ -60,7 +63,7 @@ absl::Status ExchangeStream::ShareMemory() {
   return absl::OkStatus();
 }
 
-absl::Status ExchangeStream::SharingFailure(const absl::Status& why) {
+absl::Status ShardConnection::SharingFailure(const absl::Status& why) {
   if (absl::IsUnavailable(why)) return channel_.Failure(*call_, options_.WriteDeadline());
   const bool may_do_without = options_.channel.transport == ShardChannel::Transport::kAuto;
   const bool is_of_memory =
@@ -72,26 +75,39 @@ absl::Status ExchangeStream::SharingFailure(const absl::Status& why) {
   return absl::UnavailableError(why.message());
 }
 
-absl::StatusOr<std::optional<SharedValues>> ExchangeStream::Place(std::span<const float> values) {
-  if (link_ == nullptr || values.empty()) return std::nullopt;
-  const absl::StatusOr<SharedValues> placed = link_->Place(values, options_.WriteDeadline());
-  if (!placed.ok()) return SharingFailure(placed.status());
-  return *placed;
+absl::StatusOr<grpc::ByteBuffer> ShardConnection::BytesOf(Message message) {
+  if (message.encoded.has_value()) {
+    LentBytes encoded = *std::move(message.encoded);
+    encoded.owner = loan_.Lend(std::move(encoded.owner));
+    return EncodePushChunk(message.header, message.begin, std::move(encoded), message.encoding,
+                           message.seal);
+  }
+  if (link_ != nullptr && !message.values.empty()) {
+    const absl::StatusOr<SharedValues> placed =
+        link_->Place(message.values, options_.WriteDeadline());
+    if (!placed.ok()) return SharingFailure(placed.status());
+    return EncodePushChunk(message.header, message.begin, *placed, message.seal);
+  }
+  return EncodePushChunk(message.header, message.begin, LentValues{message.values, loan_.Lend()},
+                         Encoding::kFp32, message.seal);
 }
 
-absl::Status ExchangeStream::Send(const grpc::ByteBuffer& message, RawCall::Next next) {
+absl::Status ShardConnection::Send(Message message) {
+  const RawCall::Next next = message.next;
+  const absl::StatusOr<grpc::ByteBuffer> bytes = BytesOf(std::move(message));
+  if (!bytes.ok()) return bytes.status();
   answers_on_call_ = link_ == nullptr;
   has_sent_ = true;
   if (link_ == nullptr) {
-    return call_->Write(message, next, options_.WriteDeadline())
+    return call_->Write(*bytes, next, options_.WriteDeadline())
                ? absl::OkStatus()
                : channel_.Failure(*call_, options_.WriteDeadline());
   }
-  const absl::Status sent = link_->Send(message);
+  const absl::Status sent = link_->Send(*bytes);
   return sent.ok() ? sent : SharingFailure(sent);
 }
 
-absl::StatusOr<grpc::ByteBuffer> ExchangeStream::ReceiveMessage() {
+absl::StatusOr<grpc::ByteBuffer> ShardConnection::ReceiveMessage() {
   if (!answers_on_call_) {
     absl::StatusOr<std::optional<grpc::ByteBuffer>> message =
         link_->Receive(options_.AnswerDeadline());
@@ -106,7 +122,7 @@ absl::StatusOr<grpc::ByteBuffer> ExchangeStream::ReceiveMessage() {
   return message;
 }
 
-absl::StatusOr<ExchangeChunk> ExchangeStream::Receive() {
+absl::StatusOr<ExchangeChunk> ShardConnection::Receive() {
   const absl::StatusOr<grpc::ByteBuffer> message = ReceiveMessage();
   if (!message.ok()) return message.status();
   absl::StatusOr<ExchangeChunk> chunk = DecodeExchangeChunk(*message);
@@ -118,12 +134,12 @@ absl::StatusOr<ExchangeChunk> ExchangeStream::Receive() {
   return chunk;
 }
 
-absl::Status ExchangeStream::Take(const ExchangeChunk& chunk, WeightsArrival& weights) {
+absl::Status ShardConnection::Take(const ExchangeChunk& chunk, WeightsArrival& weights) {
   if (chunk.shared.has_value()) return CopyShared(chunk, weights);
   return weights.Take(chunk.header, chunk.offset, chunk.values.segments());
 }
 
-absl::Status ExchangeStream::CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights) {
+absl::Status ShardConnection::CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights) {
   if (link_ == nullptr || chunk.values.count() > 0) {
     return absl::InternalError("answer: in shared memory that was not agreed on");
   }
@@ -144,6 +160,6 @@ absl::Status ExchangeStream::CopyShared(const ExchangeChunk& chunk, WeightsArriv
   return absl::OkStatus();
 }
 
-void ExchangeStream::Poll(absl::Duration duration) { call_->Poll(duration); }
+void ShardConnection::Poll(absl::Duration duration) { call_->Poll(duration); }
 
 }  // namespace slipstream

@@ -1,8 +1,9 @@
-#ifndef SLIPSTREAM_WORKER_CLIENT_EXCHANGE_STREAM_H_
-#define SLIPSTREAM_WORKER_CLIENT_EXCHANGE_STREAM_H_
+#ifndef SLIPSTREAM_WORKER_CLIENT_SHARD_CONNECTION_H_
+#define SLIPSTREAM_WORKER_CLIENT_SHARD_CONNECTION_H_
 
 #include <grpcpp/support/byte_buffer.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,7 +12,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/encoding.h"
+#include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
 #include "common/wire/chunk_wire.h"
+#include "common/wire/values_codec.h"
+#include "worker/client/arena_loan.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/raw_call.h"
 #include "worker/client/shard_channel.h"
@@ -21,18 +27,25 @@
 
 namespace slipstream {
 
-/// The stream on which a worker makes its exchanges with one shard, one after another. The messages
-/// travel over the connection, or beside it where worker and shard share memory; the caller does
-/// not need to know which.
+/// A worker's connection to one shard, or to the aggregator before it: the channel there, and the
+/// stream on which the worker makes its exchanges, one after another. Messages travel over the
+/// stream, or beside it where worker and shard share memory; the caller does not need to know
+/// which.
 ///
 /// After a failure of any method the stream has to be closed. Every wait has a deadline from the
 /// options.
 ///
 /// Not thread-safe: one owner; other threads may throw its CancelSwitch.
-class ExchangeStream {
+class ShardConnection {
  public:
-  /// Everything that is borrowed must outlive the stream.
-  ExchangeStream(ShardChannel& channel, const ShardOptions& options, CancelSwitch& cancel);
+  /// `address` and `shard` are the channel's. `loan` counts the pieces of the arena that are lent
+  /// to gRPC. Everything that is borrowed must outlive the connection.
+  ShardConnection(std::string address, const ShardOptions& options, ArenaLoan& loan,
+                  CancelSwitch& cancel, std::optional<ShardId> shard = {});
+
+  /// For calls beside the stream.
+  ShardChannel& channel() { return channel_; }
+  const ShardChannel& channel() const { return channel_; }
 
   /// Opens the stream unless it is open, and agrees on shared memory with a shard on this machine.
   /// If the shard's server has moved, opens it anew at the new address. REQUIRES: no push is under
@@ -49,11 +62,25 @@ class ExchangeStream {
   /// Ends the stream; a push that is under way has no effect. The next Open starts a new stream.
   void Close();
 
-  /// Returns where the shard reads these values of the arena; nothing if they have to be sent.
-  absl::StatusOr<std::optional<SharedValues>> Place(std::span<const float> values);
+  /// A message of a push.
+  struct Message {
+    std::optional<PushHeader> header = {};  // Set in the push's first.
 
-  /// Sends a message of a push.
-  absl::Status Send(const grpc::ByteBuffer& message, RawCall::Next next);
+    /// Some of the push's values, which begin at this one.
+    size_t begin = 0;
+    std::span<const float> values = {};
+
+    /// The same values, if they are encoded.
+    std::optional<LentBytes> encoded = {};
+    Encoding encoding = Encoding::kFp32;
+
+    PushSeal seal = {};
+    RawCall::Next next = RawCall::Next::kWrites;
+  };
+
+  /// Sends the message. The shard reads values from the arena if it can; otherwise they are lent to
+  /// gRPC.
+  absl::Status Send(Message message);
 
   /// Returns the next message of the answer. DEADLINE_EXCEEDED if none arrives within the options'
   /// answer timeout.
@@ -69,6 +96,9 @@ class ExchangeStream {
  private:
   /// Agrees on shared memory; tried once per stream.
   absl::Status ShareMemory();
+
+  /// Returns the message as the peer decodes it.
+  absl::StatusOr<grpc::ByteBuffer> BytesOf(Message message);
   absl::StatusOr<grpc::ByteBuffer> ReceiveMessage();
   absl::Status CopyShared(const ExchangeChunk& chunk, WeightsArrival& weights);
 
@@ -79,8 +109,9 @@ class ExchangeStream {
   // Constant after construction.
   const ShardOptions& options_;
 
-  ShardChannel& channel_;
+  ArenaLoan& loan_;
   CancelSwitch& cancel_;
+  ShardChannel channel_;
   std::unique_ptr<RawCall> call_;     // Null unless open.
   std::unique_ptr<SharedLink> link_;  // Null unless that call shares memory.
   bool has_tried_to_share_ = false;   // Whether this call has asked for shared memory.
@@ -93,4 +124,4 @@ class ExchangeStream {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_WORKER_CLIENT_EXCHANGE_STREAM_H_
+#endif  // SLIPSTREAM_WORKER_CLIENT_SHARD_CONNECTION_H_
