@@ -54,8 +54,7 @@ ShardClient::ShardClient(Place place, const ShardOptions& options, Sleeper sleep
 
 Retries ShardClient::NewRetries() {
   // Whichever path calls take, the TCP channel shows whether the shard's machine can be reached.
-  return {connection_.channel().peer(), options_.retry, options_.seed + Value(place_.shard),
-          sleeper_, options_.now};
+  return {peer(), options_.retry, options_.seed + Value(place_.shard), sleeper_, options_.now};
 }
 
 PushTries ShardClient::NewTries(const PushHeader& header, bool has_values) {
@@ -64,10 +63,6 @@ PushTries ShardClient::NewTries(const PushHeader& header, bool has_values) {
            .seed = options_.seed + Value(place_.shard)},
           {.has_values = has_values, .is_composite = IsComposite(header)},
           aggregator_ ? &aggregator_->use() : nullptr};
-}
-
-absl::Status ShardClient::AwaitRepetition(const Repetition& again, const absl::Status& failure) {
-  return slipstream::AwaitRepetition(again, connection_.channel().peer(), failure, sleeper_);
 }
 
 absl::Status ShardClient::Final(const absl::Status& failure) const {

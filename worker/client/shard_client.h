@@ -84,7 +84,7 @@ class ShardClient {
   const std::string& address() const { return connection_.channel().address(); }
 
   /// Returns "shard 1 at host:port", for messages to people.
-  const std::string& name() const { return connection_.channel().peer().name; }
+  const std::string& name() const { return peer().name; }
   ParameterRange range() const { return place_.range; }
 
   // For ShardExchange:
@@ -98,10 +98,10 @@ class ShardClient {
   /// Returns what decides the tries of a push with this header, and with values or without.
   PushTries NewTries(const PushHeader& header, bool has_values);
 
-  void LogAnswersAgain() const { slipstream::LogAnswersAgain(connection_.channel().peer()); }
+  const CalledPeer& peer() const { return connection_.channel().peer(); }
 
-  /// Waits before the next try of a push. CANCELLED if all calls were cancelled.
-  absl::Status AwaitRepetition(const Repetition& again, const absl::Status& failure);
+  /// Does not wait, and returns false, once all calls were cancelled.
+  const Sleeper& sleeper() const { return sleeper_; }
 
   /// Waits until gRPC has dropped all values that it was lent; then they may be changed.
   absl::Status AwaitReturn();

@@ -48,10 +48,9 @@ class ShardConnection {
   const ShardChannel& channel() const { return channel_; }
 
   /// Opens the stream unless it is open, and agrees on shared memory with a shard on this machine.
-  /// If the shard's server has moved, opens it anew at the new address. REQUIRES: no push is under
-  /// way.
-  /// Also fails with UNAVAILABLE if the configuration demands shared memory and none is available
-  /// now.
+  /// If the shard's server has moved, opens it anew at the new address. Also fails with UNAVAILABLE
+  /// if the configuration demands shared memory and none is available now. REQUIRES: no push is
+  /// under way.
   absl::Status Open();
   bool is_open() const { return call_ != nullptr; }
 

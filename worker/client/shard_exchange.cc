@@ -6,6 +6,7 @@
 
 #include "absl/time/clock.h"
 #include "common/protocol/composite_push.h"
+#include "worker/client/retries.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
@@ -79,11 +80,11 @@ absl::Status ShardExchange::AwaitNextTry(const absl::StatusOr<PushTries::Next>& 
   } else if (next->aggregator == PushTries::AggregatorNews::kNotCombined) {
     shard_.aggregator()->LogNotCombined(why);
   }
-  return shard_.AwaitRepetition(next->again, why);
+  return AwaitRepetition(next->again, shard_.peer(), why, shard_.sleeper());
 }
 
 void ShardExchange::Tell(const PushTries::Next& next) {
-  if (next.is_back) shard_.LogAnswersAgain();
+  if (next.is_back) LogAnswersAgain(shard_.peer());
   if (next.aggregator == PushTries::AggregatorNews::kUsedAgain) shard_.aggregator()->LogUsedAgain();
 }
 
@@ -173,7 +174,7 @@ RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
 absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
   absl::StatusOr<ExchangeChunk> chunk = peer_->Receive();
   // The shard is reachable; it may be waiting for other workers.
-  if (absl::IsDeadlineExceeded(chunk.status()) && tries_.OnWait()) shard_.LogAnswersAgain();
+  if (absl::IsDeadlineExceeded(chunk.status()) && tries_.OnWait()) LogAnswersAgain(shard_.peer());
   if (chunk.ok() && chunk->push.has_value() != is_first) {
     return absl::InternalError("answer: not one outcome, in its first message");
   }

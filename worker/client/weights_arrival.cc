@@ -27,11 +27,6 @@ void WeightsArrival::Begin(const WeightsHeader& header) {
 }
 
 absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, uint64_t offset,
-                                  const Segments& values) {
-  return Take(header, offset, values, [] { return true; });
-}
-
-absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, uint64_t offset,
                                   const Segments& values, const std::function<bool()>& is_intact) {
   const size_t count = TotalBytes(values) / sizeof(float);
   if (absl::Status begun = BeginIfHeader(header); !begun.ok()) return begun;
@@ -46,7 +41,7 @@ absl::Status WeightsArrival::Take(const std::optional<WeightsHeader>& header, ui
     return absl::InternalError("weights: cut into other chunks than by the try before");
   }
   CopyValues(values, target_.subspan(offset, count), StoresFor(target_.size_bytes()));
-  if (!is_intact()) {
+  if (is_intact && !is_intact()) {
     held_.reset();  // The held version was overwritten.
     return absl::UnavailableError("weights: taken back by the shard before they were copied");
   }

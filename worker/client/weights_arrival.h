@@ -45,15 +45,11 @@ class WeightsArrival {
   void StartTry();
 
   /// Writes the values of a chunk. Fails with INTERNAL (the peer's fault) if the chunk does not
-  /// continue the ones before it or belongs to weights of another size.
+  /// continue the ones before it or belongs to weights of another size. `is_intact` is for values
+  /// that somebody else may overwrite during the copy, and is asked after it: if they were not
+  /// intact, Take fails with UNAVAILABLE and they do not count as arrived.
   absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
-                    const Segments& values);
-
-  /// The same for values that somebody else may overwrite during the copy. After the copy
-  /// `is_intact` says whether they were intact; if not, Take fails with UNAVAILABLE and they do not
-  /// count as arrived.
-  absl::Status Take(const std::optional<WeightsHeader>& header, uint64_t offset,
-                    const Segments& values, const std::function<bool()>& is_intact);
+                    const Segments& values, const std::function<bool()>& is_intact = {});
 
   /// Lets changes be applied to these values, those of the whole target in the version that the
   /// request named as held. They must outlive the arrival.

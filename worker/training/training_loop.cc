@@ -57,7 +57,9 @@ absl::Status TrainingLoop::Run() {
     const bool is_finished = std::holds_alternative<GradientClient::Finished>(*step);
     absl::Status status;
     if (const auto* compute = std::get_if<GradientClient::Compute>(&*step)) {
-      status = Push(slot, compute->batches, turn);
+      status = options_.local_steps != nullptr
+                   ? PushLocalSteps(compute->batches, turn)
+                   : PushGradient(slot, compute->batches.front().first, turn);
     } else if (is_finished) {
       const absl::StatusOr<bool> is_over = work_.HeedFinished(slot);
       if (is_over.ok() && *is_over) return work_.Drain();
@@ -70,11 +72,6 @@ absl::Status TrainingLoop::Run() {
     if (was_its_turn) slot = (slot + 1) % slots_;
   }
   return absl::CancelledError("stopped");
-}
-
-absl::Status TrainingLoop::Push(uint32_t slot, const BatchRanges& batches, absl::Time turn) {
-  if (options_.local_steps != nullptr) return PushLocalSteps(batches, turn);
-  return PushGradient(slot, batches.front().first, turn);
 }
 
 absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Time turn) {
@@ -379,7 +376,10 @@ void TrainingLoop::NoteHealthy() {
 }
 
 absl::Status TrainingLoop::PrepareToPush() {
-  if (absl::Status status = Delay(); !status.ok()) return status;
+  if (options_.push_delay_max > absl::ZeroDuration() &&
+      !interruption_.Sleep(options_.push_delay_max * delays_.Unit())) {
+    return absl::CancelledError("stopped");
+  }
   return work_.Prefetch();
 }
 
@@ -413,12 +413,6 @@ void TrainingLoop::ExpectWeights(uint32_t slot) {
   } else {
     plans_[slot]->ExpectWeights();
   }
-}
-
-absl::Status TrainingLoop::Delay() {
-  if (options_.push_delay_max == absl::ZeroDuration()) return absl::OkStatus();
-  const bool slept = interruption_.Sleep(options_.push_delay_max * delays_.Unit());
-  return slept ? absl::OkStatus() : absl::CancelledError("stopped");
 }
 
 }  // namespace slipstream

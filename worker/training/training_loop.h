@@ -102,9 +102,8 @@ class TrainingLoop {
   absl::Status Run();
 
  private:
-  /// Pushes the values computed from these mini-batches, unless their weights were replaced in the
-  /// meantime. `turn` is when the slot's turn came.
-  absl::Status Push(uint32_t slot, const BatchRanges& batches, absl::Time turn);
+  // Nothing is pushed where weights were replaced in the meantime. `turn` is when the slot's turn
+  // came.
 
   /// Pushes the gradient of one mini-batch, which is sent while it is computed.
   absl::Status PushGradient(uint32_t slot, uint64_t index, absl::Time turn);
@@ -186,7 +185,6 @@ class TrainingLoop {
   /// Makes the slot's next step wait for the weights of an answer, if these are what it computes
   /// from.
   void ExpectWeights(uint32_t slot);
-  absl::Status Delay();
 
   /// The facts that threads note of the local steps that count.
   struct Taken {
