@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "common/layout/tensor_layout.h"
 
@@ -21,7 +22,9 @@ class LocalModel {
     kWeights,
 
     /// The mean gradient of the last mini-batch, until something else is written here. When a push
-    /// begins, its values are taken from here, unless it goes in fragments.
+    /// begins, its values are taken from here, unless it goes in fragments. What an algorithm
+    /// writes
+    /// here may take the place of kAnchor's values.
     kGradient,
 
     /// Free for the algorithm's use. The values of a push in fragments are taken from here: they
@@ -55,6 +58,13 @@ class LocalModel {
   /// The number of values in each arena.
   virtual size_t parameters() const = 0;
 };
+
+/// Computes out ← a x + b y, element by element, with both products rounded before the sum, so that
+/// every implementation has the same bits. The spans have one size; `out` may be `x` or `y`.
+inline void CombineValues(std::span<float> out, float a, std::span<const float> x, float b,
+                          std::span<const float> y) {
+  for (size_t i = 0; i < out.size(); ++i) out[i] = a * x[i] + b * y[i];
+}
 
 }  // namespace slipstream
 

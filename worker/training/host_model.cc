@@ -26,10 +26,10 @@ void HostModel::Step(double learning_rate) {
 }
 
 void HostModel::CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b, Arena y) {
-  const std::span<float> to = ValuesOf(out).subspan(range.begin, range.size());
-  const std::span<const float> of_x = ValuesOf(x).subspan(range.begin, range.size());
-  const std::span<const float> of_y = ValuesOf(y).subspan(range.begin, range.size());
-  for (size_t i = 0; i < to.size(); ++i) to[i] = a * of_x[i] + b * of_y[i];
+  const auto within = [&](Arena arena) {
+    return ValuesOf(arena).subspan(range.begin, range.size());
+  };
+  CombineValues(within(out), a, within(x), b, within(y));
   if (out == Arena::kWeights) arenas_.WeightsArrived(range);
 }
 

@@ -1,6 +1,7 @@
 #include "worker/training/local_steps.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -12,11 +13,24 @@ std::unique_ptr<LocalSteps> LocalSteps::Make(const RunSpec& run, const TensorLay
                                              uint64_t examples, ModelArenas& arenas,
                                              ThreadPlans* threads) {
   if (!RowOf(run.worker.algorithm).has_local_weights) return nullptr;
-  return std::unique_ptr<LocalSteps>(new LocalSteps(run, layout, examples, arenas, threads));
+  auto host = std::make_unique<HostModel>(run.optimizer, layout, run.worker.lands_apart(), arenas);
+  const bool has_fragments = run.worker.fragments() > 1;
+  auto steps =
+      std::make_unique<LocalSteps>(run, examples, *host, host->landing(),
+                                   has_fragments ? host->anchor() : arenas.gradients_host());
+  if (threads != nullptr) {
+    PS_CHECK(!has_fragments);  // A part would leave between the steps of other threads.
+    for (const std::unique_ptr<Plan>& plan : threads->plans()) {
+      steps->thread_models_.push_back(std::make_unique<ThreadModel>(
+          run.optimizer, layout, threads->model(), host->anchor(), plan->gradients_host()));
+    }
+  }
+  steps->host_ = std::move(host);
+  return steps;
 }
 
-LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples,
-                       ModelArenas& arenas, ThreadPlans* threads)
+LocalSteps::LocalSteps(const RunSpec& run, uint64_t examples, LocalModel& model,
+                       std::span<float> landing, std::span<const float> outbox)
     : algorithm_(MakeWorkerAlgorithm(run.worker.algorithm, {.parameters = run.worker.parameters,
                                                             .workers = run.cluster.workers,
                                                             .fragments = run.worker.fragments()})),
@@ -27,16 +41,9 @@ LocalSteps::LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t 
       batch_size_(run.training.batch_size),
       learning_rate_(run.optimizer.learning_rate, run.optimizer.schedule,
                      {.examples_per_epoch = examples, .epochs = run.training.epochs}),
-      model_(run.optimizer, layout, run.worker.lands_apart(), arenas),
-      landing_(model_.landing()),
-      outbox_(has_fragments() ? model_.anchor() : arenas.gradients_host()) {
-  if (threads == nullptr) return;
-  PS_CHECK(!has_fragments());  // A part would leave between the steps of other threads.
-  for (const std::unique_ptr<Plan>& plan : threads->plans()) {
-    thread_models_.push_back(std::make_unique<ThreadModel>(
-        run.optimizer, layout, threads->model(), model_.anchor(), plan->gradients_host()));
-  }
-}
+      model_(model),
+      landing_(landing),
+      outbox_(outbox) {}
 
 void LocalSteps::Begin() {
   MutexLock lock(mutex_);
@@ -65,17 +72,17 @@ void LocalSteps::StartFromLanding() {
 
 void LocalSteps::ForgetState() {
   MutexLock lock(mutex_);
-  model_.ForgetState();
+  if (host_ != nullptr) host_->ForgetState();
   is_started_ = false;
 }
 
 std::span<float> LocalSteps::kept_weights() {
-  return keeps_weights_ ? model_.weights() : std::span<float>();
+  return keeps_weights_ ? host_->weights() : std::span<float>();
 }
 
 void LocalSteps::OnRestored() {
   if (!keeps_weights_) return;
-  model_.WeightsArrived();
+  host_->WeightsArrived();
   MutexLock lock(mutex_);
   is_started_ = true;
 }

@@ -42,6 +42,12 @@ class LocalSteps {
                                           uint64_t examples, ModelArenas& arenas,
                                           ThreadPlans* threads = nullptr);
 
+  /// The local steps on a model whose owner has the rule of the steps, and its state. `landing` and
+  /// `outbox`: the model's memory that the functions of these names return. The model must outlive
+  /// this object. REQUIRES: the run's algorithm has local weights.
+  LocalSteps(const RunSpec& run, uint64_t examples, LocalModel& model, std::span<float> landing,
+             std::span<const float> outbox);
+
   /// Whether the worker keeps its weights from push to push (AlgorithmRow::keeps_weights).
   bool keeps_weights() const { return keeps_weights_; }
 
@@ -91,8 +97,8 @@ class LocalSteps {
   /// Writes the values of a shard, whose range this is, to outbox(). REQUIRES: steps() > 0.
   void BeforePush(ParameterRange range);
 
-  /// Resets the optimizer's state to that before the first step. Where weights land apart, the
-  /// worker starts anew from those of the servers.
+  /// Resets the optimizer's state to that before the first step, unless the model's owner has it.
+  /// Where weights land apart, the worker starts anew from those of the servers.
   void ForgetState();
 
   /// The number of steps since Begin.
@@ -100,10 +106,11 @@ class LocalSteps {
 
   // The state that lasts from push to push, between two pushes. If the worker keeps its weights, it
   // is complete only once the worker is started, and has undone what had no effect (OnRefused).
+  // REQUIRES: the steps are those of a plan (Make).
 
   /// The state of the optimizer's rule: its arrays, each as large as the model, and its numbers.
-  std::vector<std::span<float>> rule_states() { return model_.rule().states(); }
-  RuleScalars& rule_scalars() { return model_.rule().scalars(); }
+  std::vector<std::span<float>> rule_states() { return host_->rule().states(); }
+  RuleScalars& rule_scalars() { return host_->rule().scalars(); }
 
   /// The worker's own weights; empty unless it keeps them.
   std::span<float> kept_weights();
@@ -113,9 +120,6 @@ class LocalSteps {
   void OnRestored();
 
  private:
-  LocalSteps(const RunSpec& run, const TensorLayout& layout, uint64_t examples, ModelArenas& arenas,
-             ThreadPlans* threads);
-
   /// Returns the number of examples of all mini-batches before this one.
   uint64_t ExamplesBefore(uint64_t batch) const;
 
@@ -127,7 +131,8 @@ class LocalSteps {
   const uint64_t batch_size_;
   const LearningRate learning_rate_;
 
-  HostModel model_;
+  std::unique_ptr<HostModel> host_;  // The model, if it is a plan's; else null.
+  LocalModel& model_;
 
   /// The model as each of several threads changes it; none with one thread, which changes model_.
   std::vector<std::unique_ptr<ThreadModel>> thread_models_;

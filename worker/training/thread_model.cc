@@ -25,11 +25,11 @@ void ThreadModel::Step(double learning_rate) {
 
 void ThreadModel::CombineWithin(ParameterRange range, Arena out, float a, Arena x, float b,
                                 Arena y) {
-  const std::span<float> to = ValuesOf(out);
-  const std::span<const float> of_x = ValuesOf(x);
-  const std::span<const float> of_y = ValuesOf(y);
   shared_.ForEachBlock(range, [&](ParameterRange part) {
-    for (size_t i = part.begin; i < part.end; ++i) to[i] = a * of_x[i] + b * of_y[i];
+    const auto within = [&](Arena arena) {
+      return ValuesOf(arena).subspan(part.begin, part.size());
+    };
+    CombineValues(within(out), a, within(x), b, within(y));
   });
 }
 

@@ -39,6 +39,10 @@ TrainingLoop::TrainingLoop(const Options& options, const Dataset& train,
       interruption_(interruption),
       delays_(options.seed, kDelayStreams + Value(options.worker)),
       nonfinite_(options.nonfinite_max) {
+  if (options.local_steps != nullptr) {
+    exchange_.emplace(LocalExchange::Options{.push_codec = options.push_codec},
+                      *options.local_steps, *options.servers);
+  }
   for (const std::unique_ptr<Plan>& plan : plans) {
     feeds_.push_back(std::make_unique<BatchFeed>(train, options.batch_size, options.seed, *plan));
   }
@@ -120,21 +124,22 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
 
 absl::Status TrainingLoop::PushLocalSteps(const BatchRanges& batches, absl::Time turn) {
   LocalSteps& local = *options_.local_steps;
-  absl::Status status;
-  if (client_.goes_on() || local.has_fragments()) status = SettleWeights(batches);
-  if (status.ok()) status = TakeLocalSteps(batches, turn);
+  absl::Status status = exchange_->AwaitAnswers(batches);
+  if (status.ok()) {
+    exchange_->Settle();
+    status = TakeLocalSteps(batches, turn);
+  }
   if (status.ok() && local.keeps_weights() && local.steps() > 0 && !local.has_landed()) {
-    status = Land(batches);
+    status = exchange_->Land(batches);
   }
   // CANCELLED: the client knows what to do, as in PushGradient, unless a part has left.
   if (!status.ok()) {
-    const bool has_begun =
-        options_.servers->ShardsToPush().size() < options_.servers->map().shards();
-    const bool goes_on = absl::IsCancelled(status) && !interruption_.interrupted() && !has_begun;
+    const bool goes_on =
+        absl::IsCancelled(status) && !interruption_.interrupted() && !exchange_->has_begun();
     return goes_on ? absl::OkStatus() : status;
   }
-  std::optional<std::string> nonfinite = std::exchange(part_nonfinite_, std::nullopt);
-  if (local.steps() > 0 && !nonfinite) nonfinite = PreparePart(options_.servers->ShardsToPush());
+  std::optional<std::string> nonfinite;
+  if (local.steps() > 0) nonfinite = exchange_->PrepareRest(ReadTaken().loss);
   if (nonfinite) {
     status = NoteNonfinite(ReadTaken().last_batch, *nonfinite);
     if (!status.ok()) return status;
@@ -186,58 +191,12 @@ absl::Status TrainingLoop::TakeSteps(size_t thread, BatchDealer& dealer, const B
       taken_.last_batch = *index;
     }
     if (status.ok() && options_.local_steps->has_fragments()) {
-      status = ExchangeFragments(batches, ++taken);
+      status = exchange_->ExchangeFragments(GradientOf(batches), ++taken, ReadTaken().loss,
+                                            [this] { return PrepareToPush(); });
     }
-    if (!status.ok() || part_nonfinite_) return status;
+    if (!status.ok() || exchange_->is_spoilt()) return status;
   }
   return absl::OkStatus();
-}
-
-absl::Status TrainingLoop::ExchangeFragments(const BatchRanges& batches, uint64_t taken) {
-  LocalSteps& local = *options_.local_steps;
-  const Fragments& fragments = local.fragments();
-  const uint64_t steps = CountOf(batches);
-  // Without any step, there is nothing to push yet.
-  std::vector<ShardId> leaving;
-  if (local.steps() > 0)
-    leaving = fragments.LeavingAfter(taken, steps, options_.servers->ShardsToPush());
-  const bool is_due =
-      taken == steps || !leaving.empty() || taken >= left_after_ + fragments.delay();
-  if (is_on_the_way_ && is_due) {
-    if (absl::Status status = LandFragments(); !status.ok()) return status;
-  }
-  if (leaving.empty()) return absl::OkStatus();
-  part_nonfinite_ = PreparePart(leaving);
-  if (part_nonfinite_) return absl::OkStatus();
-  if (absl::Status status = PrepareToPush(); !status.ok()) return status;
-  const absl::Status pushed =
-      options_.servers->PushPart(GradientOf(batches), leaving, {.loss = ReadTaken().loss});
-  if (!pushed.ok()) return pushed;
-  left_after_ = taken;
-  is_on_the_way_ = true;
-  return fragments.delay() == 0 ? LandFragments() : absl::OkStatus();
-}
-
-absl::Status TrainingLoop::LandFragments() {
-  if (absl::Status status = client_.Drain(); !status.ok()) return status;
-  is_on_the_way_ = false;
-  for (const ParameterRange& range : options_.servers->TakeLanded()) {
-    options_.local_steps->OnFragmentLanding(range);
-  }
-  return absl::OkStatus();
-}
-
-std::optional<std::string> TrainingLoop::PreparePart(const std::vector<ShardId>& shards) {
-  LocalSteps& local = *options_.local_steps;
-  const float loss = ReadTaken().loss;
-  std::optional<std::string> nonfinite;
-  for (const ShardId shard : shards) {
-    const ParameterRange range = options_.servers->map().range(shard);
-    local.BeforePush(range);
-    const std::span<const float> values = local.outbox().subspan(range.begin, range.size());
-    if (!nonfinite) nonfinite = NonfinitePart(loss, values, options_.push_codec, range.begin);
-  }
-  return nonfinite;
 }
 
 GradientClient::Gradient TrainingLoop::GradientOf(const BatchRanges& batches) const {
@@ -248,46 +207,13 @@ GradientClient::Gradient TrainingLoop::GradientOf(const BatchRanges& batches) co
   return {.batches = batches, .examples = static_cast<uint32_t>(examples), .step = steps_};
 }
 
-absl::Status TrainingLoop::SettleWeights(const BatchRanges& batches) {
-  LocalSteps& local = *options_.local_steps;
-  if (absl::Status status = client_.Drain(); !status.ok()) return status;
-  // Weights that came meanwhile may have ended the round.
-  if (absl::Status status = CheckWanted(client_.Advance(0), batches); !status.ok()) return status;
-  if (local.landing().empty()) return absl::OkStatus();
-  UndoWithoutEffect();
-  if (!local.is_started()) local.StartFromLanding();
-  return local.has_fragments() ? LandFragments() : absl::OkStatus();
-}
-
-void TrainingLoop::UndoWithoutEffect() {
-  LocalSteps& local = *options_.local_steps;
-  for (const ParameterRange& range : options_.servers->TakeRangesWithoutEffect()) {
-    if (local.is_started()) local.OnRefused(range);
-  }
-}
-
 absl::Status TrainingLoop::SaveState() {
   if (options_.state == nullptr || !options_.state->is_due()) return absl::OkStatus();
   if (absl::Status status = client_.Drain(); !status.ok()) return status;
   const LocalSteps* local = options_.local_steps;
-  if (local != nullptr && local->keeps_weights()) UndoWithoutEffect();
+  if (local != nullptr && local->keeps_weights()) exchange_->UndoWithoutEffect();
   options_.state->Save(steps_);
   return absl::OkStatus();
-}
-
-absl::Status TrainingLoop::Land(const BatchRanges& batches) {
-  const absl::Status wanted = CheckWanted(options_.servers->FetchForPush(0), batches);
-  if (wanted.ok()) options_.local_steps->OnLanding();
-  return wanted;
-}
-
-absl::Status TrainingLoop::CheckWanted(const absl::StatusOr<GradientClient::Step>& step,
-                                       const BatchRanges& batches) {
-  if (!step.ok()) return step.status();
-  const auto* compute = std::get_if<GradientClient::Compute>(&*step);
-  const bool is_wanted = compute != nullptr && compute->batches == batches;
-  return is_wanted ? absl::OkStatus()
-                   : absl::CancelledError("the shards have gone on without this push");
 }
 
 absl::Status TrainingLoop::StepLocally(size_t thread, uint64_t index, const BatchRanges& batches,
@@ -310,7 +236,7 @@ absl::Status TrainingLoop::StepLocally(size_t thread, uint64_t index, const Batc
   // Several threads have no last gradient, and land after all of them (PushLocalSteps).
   const bool is_last = index == EndOf(batches) - 1 && options_.threads == nullptr;
   if (options_.local_steps->keeps_weights() && is_last) {
-    if (absl::Status status = Land(batches); !status.ok()) return status;
+    if (absl::Status status = exchange_->Land(batches); !status.ok()) return status;
     step.blocked += absl::Now() - step.backward_end;
   }
   const absl::Time update_begin = absl::Now();

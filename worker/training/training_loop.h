@@ -27,6 +27,7 @@
 #include "worker/training/gradient_clip.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/local_exchange.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/nonfinite_steps.h"
 #include "worker/training/state_keeper.h"
@@ -111,7 +112,7 @@ class TrainingLoop {
   /// Takes local steps on these mini-batches and pushes their result.
   absl::Status PushLocalSteps(const BatchRanges& batches, absl::Time turn);
 
-  /// Takes the steps on all threads, and pushes the fragments that leave before the last of them.
+  /// Takes the steps on all threads, and exchanges the fragments that are due in between.
   absl::Status TakeLocalSteps(const BatchRanges& batches, absl::Time turn);
 
   /// Takes steps on one thread until all mini-batches of the push are dealt out. After a failure
@@ -119,41 +120,12 @@ class TrainingLoop {
   absl::Status TakeSteps(size_t thread, BatchDealer& dealer, const BatchRanges& batches,
                          absl::Time turn);
 
-  /// For a worker that goes on from its own weights: waits for all of the last push's answers,
-  /// whose lanes may still read its gradient. If it keeps its weights for good, this then undoes
-  /// what that push did, where it had no effect, and takes the servers' weights as its own, where
-  /// it has none. CANCELLED if `batches` are not wanted any more.
-  absl::Status SettleWeights(const BatchRanges& batches);
-
-  /// Undoes what the last push did to the worker's own weights, where it had no effect on those of
-  /// the servers. REQUIRES: the client is drained.
-  void UndoWithoutEffect();
-
   /// Saves the worker's state if it is time: waits for the answers to all pushes, so that the state
   /// is that after them.
   absl::Status SaveState();
 
-  /// Lands and pushes the fragments that are due after `taken` steps of the push of `batches`.
-  absl::Status ExchangeFragments(const BatchRanges& batches, uint64_t taken);
-
-  /// Waits for the weights of fragments on their way, and hands those that have come to the
-  /// algorithm.
-  absl::Status LandFragments();
-
-  /// Writes the values of the shards' parts of the push to its outbox. Returns a description of
-  /// those that are not finite.
-  std::optional<std::string> PreparePart(const std::vector<ShardId>& shards);
-
   /// Describes the push of `batches`, whose steps are taken or are being taken.
   GradientClient::Gradient GradientOf(const BatchRanges& batches) const;
-
-  /// For a worker that keeps its weights: waits for the newest weights of the servers. CANCELLED if
-  /// they show that the push of `batches` is not wanted any more.
-  absl::Status Land(const BatchRanges& batches);
-
-  /// CANCELLED if the client's next action is not to compute `batches`.
-  static absl::Status CheckWanted(const absl::StatusOr<GradientClient::Step>& step,
-                                  const BatchRanges& batches);
 
   /// Takes one local step, of those for the push of `batches`. CANCELLED if the weights were
   /// replaced, or if the push is not wanted any more.
@@ -206,6 +178,8 @@ class TrainingLoop {
   StepFigures& figures_;
   Interruption& interruption_;
 
+  std::optional<LocalExchange> exchange_;  // Of local steps.
+
   std::vector<std::unique_ptr<BatchFeed>> feeds_;  // By plan.
   RandomStream delays_;
   std::atomic<uint64_t> steps_ = 0;  // The number of steps begun.
@@ -214,11 +188,6 @@ class TrainingLoop {
   NonfiniteSteps nonfinite_ ABSL_GUARDED_BY(mutex_);
   absl::Time warned_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   Taken taken_ ABSL_GUARDED_BY(mutex_);
-
-  // With fragments: the state of the push that is being computed.
-  uint64_t left_after_ = 0;                    // The number of steps after which a part left last.
-  bool is_on_the_way_ = false;                 // A part has left, and its weights have not landed.
-  std::optional<std::string> part_nonfinite_;  // Why the push has to end unfinished.
 
   uint64_t last_over_ = 0;  // The last step that was pushed or left out.
 };
