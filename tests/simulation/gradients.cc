@@ -93,6 +93,7 @@ void ComputeLocally(const Scenario& scenario, const BatchRanges& batches, uint32
   ShardModel model(weights);
   const auto algorithm = MakeWorkerAlgorithm(scenario.run.worker.algorithm);
   uint64_t steps = 0;
+  algorithm->BeforeSteps(model);
   ForEachBatch(batches, [&](uint64_t batch) {
     ComputeGradient(scenario.seed, batch, shard, model.values(Arena::kWeights),
                     model.values(Arena::kGradient));

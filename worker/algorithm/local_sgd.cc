@@ -10,10 +10,12 @@ namespace {
 
 class LocalSgd final : public WorkerAlgorithm {
  public:
-  void OnGradient(LocalModel& model, const Step& step) const override {
+  void BeforeSteps(LocalModel& model) const override {
     using Arena = LocalModel::Arena;
-    // Only now are all weights known to have arrived and to be of one version.
-    if (step.number == 0) model.Combine(Arena::kAnchor, 1, Arena::kWeights, 0, Arena::kWeights);
+    model.CopyWithin({0, model.parameters()}, Arena::kAnchor, Arena::kWeights);
+  }
+
+  void OnGradient(LocalModel& model, const Step& step) const override {
     model.Step(step.learning_rate);
   }
 

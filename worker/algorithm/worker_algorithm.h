@@ -41,9 +41,13 @@ class WorkerAlgorithm {
   virtual void OnLanding(LocalModel& /*model*/, ParameterRange /*range*/,
                          bool /*answers_push*/) const {}
 
-  /// Called when the gradient of a mini-batch, computed from the model's weights, is complete. At
-  /// step 0 all weights have arrived, and those of each shard are of one version, or else they are
-  /// still those that the steps of the last push led to (AlgorithmRow::pushes_per_fetch).
+  /// Called once before the steps of a push: all weights have arrived, and those of each shard are
+  /// of one version, or else they are still those that the steps of the last push led to
+  /// (AlgorithmRow::pushes_per_fetch).
+  virtual void BeforeSteps(LocalModel& /*model*/) const {}
+
+  /// Called when the gradient of a mini-batch, computed from the model's weights, is complete.
+  /// Calls model.Step once, and nothing of the model after it.
   virtual void OnGradient(LocalModel& /*model*/, const Step& /*step*/) const {}
 
   /// Called after the last gradient before these values are pushed, which is the push's last one

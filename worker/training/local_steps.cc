@@ -48,7 +48,14 @@ LocalSteps::LocalSteps(const RunSpec& run, uint64_t examples, LocalModel& model,
 void LocalSteps::Begin() {
   MutexLock lock(mutex_);
   steps_ = 0;
+  has_weights_ = false;
   has_landed_ = false;
+}
+
+void LocalSteps::BeforeSteps() {
+  MutexLock lock(mutex_);
+  has_weights_ = true;
+  algorithm_->BeforeSteps(model_);
 }
 
 bool LocalSteps::is_started() const {
@@ -116,6 +123,7 @@ void LocalSteps::OnGradient(uint64_t batch, size_t thread) {
   {
     MutexLock lock(mutex_);
     step.number = steps_++;
+    if (!std::exchange(has_weights_, true)) algorithm_->BeforeSteps(*model);
     if (step.number == 0) return algorithm_->OnGradient(*model, step);
   }
   algorithm_->OnGradient(*model, step);

@@ -27,7 +27,7 @@ namespace slipstream {
 ///
 /// Several threads may take steps on the same weights at once ("Hogwild", shared_model.h): each has
 /// a plan that computes from a copy of the weights, and steps the shared ones by its gradient. What
-/// an algorithm does at its first gradient happens before all other steps of the push.
+/// an algorithm does at its first gradient, or before that, precedes all other steps of the push.
 ///
 /// Not thread-safe: one owner, with these exceptions. Threads with plans of their own may call
 /// OnGradient, ForgetState, steps() and the const functions at once.
@@ -90,6 +90,9 @@ class LocalSteps {
   /// Notes that the last push had no effect on these weights of the servers.
   void OnRefused(ParameterRange range) { algorithm_->OnRefused(model_, range); }
 
+  /// Notes that all weights for the push have arrived. The first gradient shows it, too.
+  void BeforeSteps();
+
   /// Takes a step with the gradient of mini-batch `batch`, which the plan of the calling thread
   /// holds. `thread`: its number.
   void OnGradient(uint64_t batch, size_t thread = 0);
@@ -145,6 +148,7 @@ class LocalSteps {
 
   mutable Mutex mutex_;  // The first gradient of a push is taken under it.
   bool is_started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_weights_ ABSL_GUARDED_BY(mutex_) = false;  // BeforeSteps was called since Begin.
   uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

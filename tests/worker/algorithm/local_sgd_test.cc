@@ -17,6 +17,7 @@ TEST(LocalSgdTest, PushesHowFarItsStepsHaveLed) {
   ScalarModel model;
   model[Arena::kWeights] = 8;
 
+  local_sgd->BeforeSteps(model);
   for (uint64_t step = 0; step < 3; ++step) {
     model[Arena::kGradient] = model[Arena::kWeights];
     local_sgd->OnGradient(model, {.number = step, .learning_rate = 0.5});
@@ -34,6 +35,7 @@ TEST(LocalSgdTest, StartsAnewFromWhatHasCome) {
   for (const float pulled : {8.0f, 100.0f}) {
     model[Arena::kWeights] = pulled;
     model[Arena::kGradient] = 4;
+    local_sgd->BeforeSteps(model);
     local_sgd->OnGradient(model, {.number = 0, .learning_rate = 0.25});
     local_sgd->BeforePush(model, {0, 1});
 
