@@ -271,6 +271,10 @@ class PythonAlgorithmsTest(LiveRuns):
             "easgd": (slipstream.EASGD, {"worker.algorithm": "easgd"}, {"lr": 0.3}),
             "eamsgd": (slipstream.EASGD, {"worker.algorithm": "eamsgd"},
                        {"lr": 0.05, "momentum": 0.9, "nesterov": True}),
+            "diloco, fragments": (slipstream.DiLoCo,
+                                  {"worker.algorithm": "diloco", "worker.steps": 4, "worker.fragments": 2,
+                                   "worker.fragment_delay": 1, "worker.mixing": 0.5,
+                                   "consistency.policy": "hardsync"}, {"lr": 0.3}),
         }
         for name, (kind, settings, rule) in algorithms.items():
             with self.subTest(algorithm=name):
@@ -356,10 +360,11 @@ class PythonAlgorithmsTest(LiveRuns):
                 make()
         with self.assertRaisesRegex(slipstream.Refused, "there is no center"):
             run.fetch_center()
-        fragments = self.servers({"worker.algorithm": "diloco", "worker.fragments": 2,
-                                  "consistency.policy": "hardsync"})
+        fragments = self.ready(self.servers({"worker.algorithm": "diloco", "worker.fragments": 2,
+                                             "consistency.policy": "hardsync"}))
+        fragments.fetch()
         with self.assertRaisesRegex(slipstream.Refused, "set worker.fragments to 0"):
-            slipstream.connect(fragments.coordinator)
+            fragments.push(ones()).result()
 
 
 class PythonEvaluationTest(LiveRuns):

@@ -1,7 +1,9 @@
 """PyTorch programs of every kind train in a run what they train without one."""
 import copy
 import io
+import itertools
 import json
+import math
 import os
 import pathlib
 import struct
@@ -9,10 +11,38 @@ import types
 import unittest
 
 import cluster
+from safetensors_reader import Model
 from torch_runs import (APART_MAX, RATE, TorchRuns, apart, examples, functional, loader, loss_of, net,
                         slipstream, step, torch, train)
 
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
 FORMATS = {"F32": "float32", "F64": "float64", "I64": "int64", "BOOL": "bool"}
+
+
+# A model that ps_worker trains, too.
+INPUTS = 7
+LINEAR_CONFIG = f"""
+name: linear
+model: {{input: [{INPUTS}, 1, 1], layers: [dense: {{units: 2}}], loss: mse}}
+data: {{format: npy, path: .}}
+consistency: {{policy: hardsync}}
+optimizer: {{kind: sgd, learning_rate: {RATE}}}
+cluster: {{servers: [localhost:7070, localhost:7071], workers: 1}}
+"""
+
+
+def linear_problem(count=60):
+    """Examples of which gradients have the same bits in whatever order they are added up: each has one
+    input that is not 0, and that is a power of two."""
+    random = torch.Generator().manual_seed(11)
+    inputs = torch.zeros(count, INPUTS)
+    powers = 2.0 ** torch.randint(-1, 2, (count,), generator=random)
+    inputs[torch.arange(count), torch.randint(0, INPUTS, (count,), generator=random)] = powers
+    return inputs, torch.randn(count, 2, generator=random)
 
 
 def ahead(batches):
@@ -185,6 +215,93 @@ class PythonTorchTest(TorchRuns):
                         inner.step()
                 if name == "LocalSteps":
                     self.assertGreater((model[0].weight - before[0].weight).min().item(), 0.1)
+
+    def train_locally(self, kind, settings, folder, moves):
+        """Trains the linear model by local steps, in parameters that were moved elsewhere if `moves` is
+        set, and writes the first and the last weights to files."""
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(INPUTS, 2))
+        inputs, targets = linear_problem()
+        with slipstream.connect(self.servers({"training.work": "handed_out", **settings}).coordinator) as run:
+            run.synchronize(model, examples=len(inputs))
+            run.save(folder / "first.safetensors")
+            inner = torch.optim.SGD(model.parameters(), lr=RATE)
+            with kind(run, model, inner):
+                for parameter in model.parameters() if moves else ():
+                    parameter.data = parameter.data.clone()
+                for positions in run.batches():
+                    inner.zero_grad()
+                    functional.mse_loss(model(inputs[positions]), targets[positions]).backward()
+                    inner.step()
+            run.save(folder / "last.safetensors")
+        last = Model(folder / "last.safetensors")
+        for name, values in model.state_dict().items():
+            self.assertEqual(values.flatten().tolist(), last.values[name].tolist())
+        return last.sha256
+
+    def test_local_steps_end_in_the_bits_of_the_worker_in_cpp(self):
+        downpour = {"worker.algorithm": "downpour", "worker.push_every": 3, "worker.outer.kind": "sgd",
+                    "worker.outer.learning_rate": 0.05}
+        diloco = {"worker.algorithm": "diloco", "worker.steps": 6}
+        cases = (
+            (slipstream.EASGD, {"worker.algorithm": "easgd", "worker.push_every": 3,
+                                "worker.elasticity": 0.3}),
+            (slipstream.Downpour, downpour),
+            (slipstream.Downpour, {**downpour, "worker.fetch_every": 6, "consistency.policy": "async"}),
+            (slipstream.DiLoCo, diloco),
+            (slipstream.DiLoCo, {**diloco, "worker.fragments": 2}),
+            (slipstream.DiLoCo, {**diloco, "worker.fragments": 2, "worker.fragment_delay": 2,
+                                 "worker.mixing": 0.3}))
+        for kind, settings in cases:
+            with self.subTest(**settings), cluster.scratch() as directory:
+                folder = pathlib.Path(directory)
+                settings = {"training.batch_size": 2, "training.epochs": 6, **settings}
+                ours = self.train_locally(kind, settings, folder, moves=False)
+                self.assertEqual(self.train_locally(kind, settings, folder, moves=True), ours)
+                for part in ("train", "test"):
+                    for name, values in zip("Xy", linear_problem()):
+                        numpy.save(folder / f"{name}_{part}.npy", values.numpy())
+                cluster.run(cluster.write_config(folder, LINEAR_CONFIG),
+                            {"data.path": folder, "model.init": folder / "first.safetensors", **settings},
+                            run_dir=folder / "run")
+                self.assertEqual(Model(folder / "run" / "model.safetensors").sha256, ours)
+                self.assertNotEqual(Model(folder / "first.safetensors").sha256, ours)
+
+    def test_local_steps_end_within_a_push_and_begin_anew(self):
+        diloco = {"worker.algorithm": "diloco", "worker.steps": 4}
+        for kind, settings in ((slipstream.EASGD, {"worker.algorithm": "easgd", "worker.push_every": 4}),
+                               (slipstream.DiLoCo, diloco),
+                               (slipstream.DiLoCo, {**diloco, "worker.fragments": 2})):
+            with self.subTest(**settings):
+                model = net()
+                run = slipstream.connect(self.servers(settings).coordinator)
+                self.addCleanup(run.leave, "the test is over")
+                run.synchronize(model)
+                inner = torch.optim.SGD(model.parameters(), lr=0.1)
+                for _ in range(2):
+                    with kind(run, model, inner) as exchange:
+                        train(model, inner, itertools.islice(loader(), 7))
+                        self.assertEqual(exchange.last.outcome, "APPLIED")
+                run.stop()
+                run.finish()
+                state = model.state_dict()
+                for name, values in run.pull().tensors.items():
+                    self.assertTrue(torch.equal(state[name], torch.tensor(values)), name)
+
+    def test_a_fragment_that_is_not_finite_ends_its_push_alone(self):
+        model, outcomes = net(), []
+        run = slipstream.connect(self.servers({"worker.algorithm": "diloco", "worker.steps": 4,
+                                               "worker.fragments": 2}).coordinator)
+        self.addCleanup(run.leave, "the test is over")
+        run.synchronize(model)
+        inner = torch.optim.SGD(model.parameters(), lr=0.1)
+        with slipstream.DiLoCo(run, model, inner) as exchange:
+            for number, (inputs, labels) in enumerate(itertools.islice(itertools.cycle(loader()), 12)):
+                step(model, inner, (inputs * (math.nan if number == 5 else 1), labels))
+                if number % 4 == 3:
+                    outcomes.append(exchange.last.outcome)
+        self.assertEqual(outcomes, ["APPLIED", "NONFINITE", "APPLIED"])
+        self.assertLess(loss_of(model, examples()).item(), loss_of(net(), examples()).item())
 
     def test_frameworks_that_look_a_batch_ahead_train_as_with_torch(self):
         for side, of_run in (("outer", lambda run: ahead(run.steps(loader()))),

@@ -156,6 +156,38 @@ class Worker {
     });
   }
 
+  /// Has the run's algorithm decide what local steps come to, which step local_weights(). Returns
+  /// whether there is still work at hand.
+  PendingResult BeginLocalSteps() {
+    return BeginAsking([](Session& session) { return session.BeginLocalSteps(); });
+  }
+
+  void EndLocalSteps() {
+    (void)Begin([](State& state) {
+      if (state.session != nullptr) state.session->EndLocalSteps();
+      return absl::OkStatus();
+    });
+  }
+
+  /// Tells of a gradient before the step: where the values of each tensor are, or 0.
+  void OnGradient(const std::vector<uintptr_t>& places) {
+    std::vector<const float*> tensors;
+    for (const uintptr_t place : places) {
+      // Memory of a tensor's, which the package keeps.
+      tensors.push_back(
+          reinterpret_cast<const float*>(place));  // NOLINT(performance-no-int-to-ptr)
+    }
+    Session& session = this->session();
+    const py::gil_scoped_release release;
+    Check(session.OnGradient(std::move(tensors)));
+  }
+
+  bool HasToExchange() { return session().has_to_exchange(); }
+
+  PendingResult ExchangeWeights() {
+    return Begin([](State& state) { return state.session->ExchangeWeights(); });
+  }
+
   /// Brings the servers' newest weights for the push that follows. Returns whether it is wanted.
   PendingResult FetchForPush() {
     return BeginAsking([](Session& session) { return session.FetchForPush(); });
@@ -203,6 +235,7 @@ class Worker {
     return Begin([](State& state) { return state.session->EndTraining(); });
   }
   Arena weights() { return {session().weights()}; }
+  Arena local_weights() { return {session().local_weights()}; }
   Arena values() { return {session().values()}; }
 
   /// Returns the positions of a mini-batch's examples, as the bytes of unsigned 32-bit numbers.
@@ -229,6 +262,7 @@ class Worker {
     facts["algorithm"] = std::string(algorithm.name);
     facts["local_steps"] = algorithm.has_local_weights;
     facts["keeps_weights"] = algorithm.keeps_weights;
+    facts["lands_apart"] = settings.worker.lands_apart();
     facts["moving_rate"] = MovingRateOf(settings);
     facts["pushes_gradients"] = algorithm.pushes == PushKind::kGradient;
     facts["publishes"] = algorithm.pushes == PushKind::kValues;
@@ -393,6 +427,11 @@ PYBIND11_MODULE(_core, module) {
       .def("read", &Worker::Read)
       .def("save", &Worker::Save)
       .def("fetch_for_push", &Worker::FetchForPush)
+      .def("begin_local_steps", &Worker::BeginLocalSteps)
+      .def("end_local_steps", &Worker::EndLocalSteps)
+      .def("on_gradient", &Worker::OnGradient)
+      .def("has_to_exchange", &Worker::HasToExchange)
+      .def("exchange_weights", &Worker::ExchangeWeights)
       .def("finish", &Worker::Finish)
       .def("is_ordered", &Worker::IsOrdered)
       .def("begin_evaluation", &Worker::BeginEvaluation)
@@ -401,6 +440,7 @@ PYBIND11_MODULE(_core, module) {
       .def("leave", &Worker::Leave)
       .def("end_training", &Worker::EndTraining)
       .def("weights", &Worker::weights, py::keep_alive<0, 1>())
+      .def("local_weights", &Worker::local_weights, py::keep_alive<0, 1>())
       .def("values", &Worker::values, py::keep_alive<0, 1>())
       .def("examples_of", &Worker::ExamplesOf)
       .def("result", &Worker::Result)

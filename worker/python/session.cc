@@ -50,7 +50,6 @@ absl::Status Session::Start() {
       ToStatusOr(ParseRunConfig(joined_.settings, "the run's settings", {}));
   if (!settings.ok()) return settings.status();
   settings_ = *std::move(settings);
-  if (absl::Status status = CheckSettings(); !status.ok()) return status;
   nonfinite_.emplace(settings_.training.nonfinite_max);
   clip_.emplace(settings_.optimizer);
   heartbeat_ = std::make_unique<Heartbeat>(
@@ -59,18 +58,10 @@ absl::Status Session::Start() {
   return absl::OkStatus();
 }
 
-absl::Status Session::CheckSettings() const {
-  const uint32_t fragments = settings_.worker.fragments();
-  if (fragments == 1) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("worker.fragments is {}, and programs with this package exchange the whole model "
-                  "at once: set worker.fragments to 0",
-                  fragments));
-}
-
 Session::~Session() {
   Leave("");
   // The client's lanes end before the memory that they use.
+  local_.reset();
   work_.reset();
   units_.reset();
   client_.reset();
@@ -82,6 +73,7 @@ void Session::Leave(const std::string& failure) {
   if (std::exchange(has_left_, true)) return;
   if (client_ != nullptr) {
     AbortOpen();
+    AbortFragments();
     // Pushes that were answered in the meantime count, so that others do not compute them again.
     (void)client_->Drain();
     figures_.OnProgress(client_->done().units);
@@ -184,10 +176,12 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
   if (client_ == nullptr)
     return Misuse("the model is not synchronized yet: call synchronize first");
   AbortOpen();
+  AbortFragments();
   const absl::Time turn = absl::Now();
   const bool has_measured = std::exchange(has_measured_, false);
   // Weights that were fetched before an evaluation are old by now.
-  bool fetches_again = has_measured && at_hand_.has_value() && !client_->goes_on();
+  bool fetches_again = has_measured && at_hand_.has_value() && !client_->goes_on() &&
+                       !settings_.worker.lands_apart();
   while (!is_over_) {
     if (interruption_.interrupted()) return Cause(absl::CancelledError("interrupted"));
     client_->OnOrders(heartbeat_->orders());
@@ -198,8 +192,13 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
     if (!step.ok()) return Cause(step.status());
     work_->TellFigures();
     if (const auto* compute = std::get_if<ParameterClient::Compute>(&*step)) {
-      if (!at_hand_.has_value() && algorithm().keeps_weights) KeepValuesWithoutEffect();
+      if (!at_hand_.has_value()) {
+        status = BeginWork(compute->batches);
+        if (absl::IsCancelled(status)) continue;
+        if (!status.ok()) return Cause(status);
+      }
       if (!at_hand_.has_value() || has_measured) {
+        if (local_ != nullptr) BeginSteps();
         turn_ = turn;
         work_began_ = absl::Now();
       }
@@ -219,6 +218,14 @@ absl::StatusOr<std::optional<Session::Work>> Session::Next() {
   return std::optional<Work>();
 }
 
+absl::Status Session::BeginWork(const BatchRanges& batches) {
+  if (local_ == nullptr) {
+    if (algorithm().keeps_weights) KeepValuesWithoutEffect();
+    return absl::OkStatus();
+  }
+  return local_->exchange.AwaitAnswers(batches);
+}
+
 void Session::KeepValuesWithoutEffect() {
   std::vector<ParameterRange> kept = client_->TakeRangesWithoutEffect();
   std::ranges::sort(kept, {}, &ParameterRange::begin);
@@ -233,10 +240,12 @@ void Session::KeepValuesWithoutEffect() {
 absl::StatusOr<bool> Session::FetchForPush() {
   if (!at_hand_.has_value()) return Misuse("there is no work at hand: call fetch first");
   AbortOpen();
-  const absl::StatusOr<ParameterClient::Step> step = client_->FetchForPush(0);
-  if (!step.ok()) return Cause(step.status());
-  const auto* compute = std::get_if<ParameterClient::Compute>(&*step);
-  if (compute != nullptr && compute->batches == at_hand_->batches) return true;
+  const BatchRanges& batches = at_hand_->batches;
+  const absl::Status wanted = local_ != nullptr
+                                  ? local_->exchange.Land(batches)
+                                  : LocalExchange::CheckWanted(client_->FetchForPush(0), batches);
+  if (wanted.ok()) return true;
+  if (!absl::IsCancelled(wanted) || interruption_.interrupted()) return Cause(wanted);
   at_hand_.reset();
   return false;
 }
@@ -244,6 +253,16 @@ absl::StatusOr<bool> Session::FetchForPush() {
 absl::Status Session::CheckPush(uint32_t examples) const {
   if (!at_hand_.has_value()) {
     return Misuse("there is no work at hand: each push follows a fetch of weights for it");
+  }
+  const uint32_t fragments = settings_.worker.fragments();
+  if (fragments > 1 && local_ == nullptr) {
+    return absl::InvalidArgumentError(
+        fmt::format("worker.fragments is {}, and this push is one of the whole model at once: take "
+                    "the steps by slipstream.DiLoCo, or set worker.fragments to 0",
+                    fragments));
+  }
+  if (local_ != nullptr && local_->steps.steps() == 0) {
+    return Misuse("a push is that of local steps, and none was taken since the last one");
   }
   const uint64_t examples_max = settings_.training.batch_size * CountOf(at_hand_->batches);
   if (examples >= 1 && examples <= examples_max) return absl::OkStatus();
@@ -283,7 +302,10 @@ void Session::AbortOpen() {
 absl::StatusOr<bool> Session::Push(Values values) {
   const absl::Time computed = absl::Now();
   if (values.loss.has_value() && !std::isfinite(*values.loss)) values.loss.reset();
-  if (!open_.has_value() || open_->examples != values.examples || open_->label != values.label) {
+  if (local_ != nullptr) {
+    if (absl::Status status = BeginPushOfSteps(values); !status.ok()) return status;
+  } else if (!open_.has_value() || open_->examples != values.examples ||
+             open_->label != values.label) {
     if (absl::Status status = Begin(values.examples, values.label); !status.ok()) return status;
   }
   Release(0);
@@ -306,7 +328,10 @@ absl::StatusOr<bool> Session::Push(Values values) {
     return absl::InvalidArgumentError("servers do not take " + *nonfinite);
   }
   at_hand_.reset();
-  if (nonfinite.has_value()) return LeaveOut(step.batch, *nonfinite);
+  if (nonfinite.has_value()) {
+    if (local_ != nullptr) local_->steps.ForgetState();
+    return LeaveOut(step.batch, *nonfinite);
+  }
   open_.reset();
   const PushSeal seal = {.loss = values.loss,
                          .clip = clips_pushes() ? clip_->FactorOf(values_) : 1,
@@ -391,6 +416,7 @@ absl::StatusOr<bool> Session::Finish() {
   if (!has_ended.ok()) return Cause(has_ended.status());
   if (!*has_ended) return false;
   if (status = Read(weights()).status(); !status.ok()) return Cause(status);
+  if (own_weights_.size() > 0) std::ranges::copy(weights(), own_weights_.data());
   return true;
 }
 

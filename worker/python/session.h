@@ -24,9 +24,12 @@
 #include "worker/client/server_addresses.h"
 #include "worker/client/weights_reader.h"
 #include "worker/data/batch_order.h"
+#include "worker/python/callers_model.h"
 #include "worker/training/gradient_clip.h"
 #include "worker/training/heartbeat.h"
 #include "worker/training/interruption.h"
+#include "worker/training/local_exchange.h"
+#include "worker/training/local_steps.h"
 #include "worker/training/measures.h"
 #include "worker/training/nonfinite_steps.h"
 #include "worker/training/step_figures.h"
@@ -53,6 +56,20 @@ namespace slipstream {
 ///
 /// Where workers keep their weights (easgd, eamsgd), they are in the caller's own memory. weights()
 /// are the servers', and FetchForPush brings the newest before each Push.
+///
+/// After BeginLocalSteps, the run's algorithm makes all of this as in any worker. The caller takes
+/// steps on local_weights(), and says when:
+///
+///   while (auto work = session->Next(); work->has_value()) {
+///     if (session->has_to_exchange()) session->ExchangeWeights();
+///     for (…) {  // Each mini-batch of the work.
+///       … compute a gradient; if it is the last, and weights are kept, call FetchForPush …
+///       session->OnGradient(gradient);
+///       … step …
+///       if (session->has_to_exchange()) session->ExchangeWeights();
+///     }
+///     session->Push({.examples = …});
+///   }
 ///
 /// Where workers measure the weights (evaluation.by), a heartbeat may order that at any time:
 ///
@@ -135,6 +152,32 @@ class Session {
   /// push that is relative to them. Returns false if the work at hand is not wanted any more.
   absl::StatusOr<bool> FetchForPush();
 
+  // Local steps.
+
+  /// Has the run's algorithm decide what the caller's steps on local_weights() come to, from the
+  /// servers' weights on. Returns whether there is work at hand: it is given up if fragments of its
+  /// push have left. REQUIRES: the algorithm has local weights.
+  absl::StatusOr<bool> BeginLocalSteps();
+
+  /// The weights to step, since BeginLocalSteps: weights(), unless these land apart. Then no
+  /// function uses them but FetchForPush, ExchangeWeights, Push and Finish.
+  std::span<float> local_weights() {
+    return settings_.worker.lands_apart() ? own_weights_.span() : weights_.span();
+  }
+
+  /// Leaves it to the caller again.
+  void EndLocalSteps();
+
+  /// Tells the algorithm of a gradient before the step: the values of each tensor, or null for one
+  /// without. They may be left out unless the algorithm pushes gradients. REQUIRES: the tensors
+  /// have the layout's sizes.
+  absl::Status OnGradient(std::vector<const float*> tensors);
+
+  /// After Next and after each step: whether ExchangeWeights has anything to do. It undoes the last
+  /// push where that had no effect, takes over weights that have landed, and pushes fragments.
+  bool has_to_exchange() const;
+  absl::Status ExchangeWeights();
+
   /// Returns the examples of a mini-batch, of those that servers hand out; valid until the next
   /// call. REQUIRES: training.work is handed_out.
   std::span<const uint32_t> ExamplesOf(uint64_t batch) { return order_->Examples(batch); }
@@ -199,7 +242,6 @@ class Session {
  private:
   Session(const Options& options, Interruption& interruption);
   absl::Status Start();
-  absl::Status CheckSettings() const;
   absl::Status MakeMemory(size_t parameters);
   void MakeClient();
   absl::Status CheckPush(uint32_t examples) const;
@@ -212,6 +254,21 @@ class Session {
   }
 
   bool publishes() const { return algorithm().pushes == PushKind::kValues; }
+
+  /// Waits until the steps for this new work may begin. CANCELLED if it is not wanted any more.
+  absl::Status BeginWork(const BatchRanges& batches);
+
+  /// Begins the steps for the work at hand, for which weights() are there.
+  void BeginSteps();
+
+  /// Begins the push of local steps: has the algorithm make what has not left yet.
+  absl::Status BeginPushOfSteps(Values& values);
+
+  /// Removes the tensors from `absent` that are changed nevertheless.
+  void RemoveChanged(TensorSet& absent) const;
+
+  /// Gives up a push of local steps of which only fragments have left.
+  void AbortFragments();
 
   /// Reduces values() to what of the last push had no effect.
   void KeepValuesWithoutEffect();
@@ -255,6 +312,18 @@ class Session {
   std::unique_ptr<UnitFetcher> units_;
   std::unique_ptr<WorkSource> work_;
   std::unique_ptr<WeightsReader> reader_;
+
+  /// The local steps of the caller's, and their exchange.
+  struct Local {
+    explicit Local(Session& session);
+
+    CallersModel model;
+    LocalSteps steps;
+    LocalExchange exchange;
+  };
+
+  AlignedBuffer<float> own_weights_;  // Those of local steps, where weights() land apart.
+  std::unique_ptr<Local> local_;      // Between BeginLocalSteps and EndLocalSteps.
 
   /// A push that was begun and is not complete.
   struct OpenPush {

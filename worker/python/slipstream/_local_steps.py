@@ -9,6 +9,7 @@ import torch
 from torch.nn.utils.clip_grad import clip_grad_norm_
 
 from ._errors import Refused, RunFinished
+from ._pending import wait
 from ._results import PushResult
 from ._run import Run
 from ._torch import check_fits, shared_module
@@ -16,7 +17,7 @@ from ._torch import check_fits, shared_module
 
 class _CountedSteps:
     """Steps of an optimizer of the user's on this worker's weights, with an exchange after those of
-    each push. A subclass says what is pushed.
+    each push. The run's algorithm, in C++, decides what is pushed, and what becomes of the weights.
 
     Inside the `with` block, `optimizer.step` has an effect on the run, so each call stands for one
     mini-batch.
@@ -28,6 +29,7 @@ class _CountedSteps:
     def __init__(self, run: Run, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         check_fits(run, self._name)
         self._run = run
+        self._worker = run._worker
         self._memory = shared_module(run, model)
         self._optimizer = optimizer
         self._fresh = copy.deepcopy(optimizer.state_dict())
@@ -42,7 +44,11 @@ class _CountedSteps:
         return self._run.last
 
     def __enter__(self: "_Steps") -> "_Steps":
-        self._fetch(is_first=True)
+        if not wait(self._worker.begin_local_steps()):
+            self._run._work = None
+        if self._run.settings.lands_apart:
+            self._memory.lie_in(self._run._views(self._worker.local_weights()))
+        self._fetch()
         self._step = self._optimizer.step
         # A method of the optimizer's, as schedulers of the learning rate wrap the one that they find.
         step = types.MethodType(lambda _, *words, **named: self._counted_step(*words, **named),
@@ -53,21 +59,12 @@ class _CountedSteps:
     def __exit__(self, *_: object) -> None:
         assert self._step is not None
         setattr(self._optimizer, "step", self._step)
+        self._worker.end_local_steps()
 
-    # For subclasses; gradients are off.
-
-    def _begin(self, starts_anew: bool) -> None:
-        """Prepares for the steps of a push. `starts_anew`: these are the first, or those before were
-        left out."""
-        raise NotImplementedError
-
-    def _on_gradients(self, is_last: bool) -> bool:
-        """Heeds the gradients of a mini-batch, before the step. Returns whether the push is wanted."""
-        raise NotImplementedError
-
-    def _prepare_push(self) -> None:
-        """Completes the values to push."""
-        raise NotImplementedError
+    def _gradients(self) -> list[torch.Tensor]:
+        """Returns the gradients of a mini-batch, if the algorithm pushes gradients: in the order of the
+        run's tensors, an empty one for none. They are as the step is to use them."""
+        return []
 
     # The steps.
 
@@ -98,29 +95,47 @@ class _CountedSteps:
         else:
             value = self._step(computed, **named)
         self._taken += 1
+        self._exchange_weights()
         if is_last:
-            self._exchange(all(is_wanted))
+            self._push(all(is_wanted))
         return value
 
+    def _on_gradients(self, is_last: bool) -> bool:
+        """Tells of the gradients of a mini-batch, before the step. Returns whether the push is wanted."""
+        if is_last and self._run.settings.keeps_weights:
+            self._memory.store()
+            if not self._run.fetch_center():
+                return False
+            self._memory.load()
+        gradients = self._gradients()  # Must live as long as the call.
+        self._worker.on_gradient([gradient.data_ptr() for gradient in gradients])
+        return True
+
+    def _exchange_weights(self) -> None:
+        if self._worker.has_to_exchange():
+            self._memory.store()
+            wait(self._worker.exchange_weights())
+            self._memory.load()
+
     @torch.no_grad()
-    def _exchange(self, is_wanted: bool) -> None:
+    def _push(self, is_wanted: bool) -> None:
         if is_wanted:
-            self._prepare_push()
+            if not self._run.settings.keeps_weights:  # These were exchanged before the step.
+                self._memory.store()
             self._run._begin_push(None, None, None, absent=self._absent)
         self._fetch(is_pushed=is_wanted)  # Now, as nobody tells of the next forward pass.
 
     @torch.no_grad()
-    def _fetch(self, *, is_first: bool = False, is_pushed: bool = False) -> None:
+    def _fetch(self, *, is_pushed: bool = False) -> None:
         self._taken = 0
         self._absent = set()
         self._has_work = self._run.fetch()
         if not self._has_work:
             self._run.finish()
             return
-        is_left_out = is_pushed and self._run.last.outcome == "NONFINITE"
-        if is_left_out:
+        if is_pushed and self._run.last.outcome == "NONFINITE":
             self._reset_state()
-        self._begin(is_first or is_left_out)
+        self._exchange_weights()
 
     def _reset_state(self) -> None:
         """Gives the optimizer the state that it came with: its own may be as little finite as the weights."""
@@ -154,20 +169,6 @@ class LocalSteps(_CountedSteps):
         if sync_every not in (None, run.settings.steps):
             raise Refused(f"sync_every={sync_every}, and run.yaml has worker.steps: "
                           f"{run.settings.steps}; all workers take as many")
-        self._base: dict[str, torch.Tensor] = {}
-
-    def _begin(self, starts_anew: bool) -> None:
-        self._base = {name: weights.clone() for name, weights in self._memory.weights.items()}
-
-    def _on_gradients(self, is_last: bool) -> bool:
-        return True
-
-    def _prepare_push(self) -> None:
-        for name, parameter in self._memory.trained.items():
-            local = parameter.data.to("cpu")
-            torch.sub(self._base[name], local, out=self._memory.values[name])
-        # Steps that this optimizer did not take may have changed a parameter, too.
-        self._absent = {name for name in self._absent if not self._memory.values[name].any()}
 
 
 def _clip_values(parameters: list[torch.nn.Parameter], bound: float) -> None:
@@ -198,28 +199,13 @@ class Downpour(_CountedSteps):
 
     _name = "Downpour"
 
-    def _begin(self, starts_anew: bool) -> None:
-        pass
-
-    def _on_gradients(self, is_last: bool) -> bool:
+    def _gradients(self) -> list[torch.Tensor]:
         settings, parameters = self._run.settings, list(self._memory.trained.values())
         if settings.clip_value > 0:
             _clip_values(parameters, settings.clip_value)
         if settings.clip_norm > 0:
             clip_grad_norm_(parameters, settings.clip_norm)
-        for name, parameter in self._memory.trained.items():
-            accrued = self._memory.values[name]
-            if self._taken == 0:
-                accrued.zero_()
-            if parameter.grad is not None:
-                accrued.add_(parameter.grad.to("cpu"))
-        return True
-
-    def _prepare_push(self) -> None:
-        # Shards whose answers bring no weights leave what lies here.
-        for name, parameter in self._memory.trained.items():
-            if parameter.data_ptr() != self._memory.weights[name].data_ptr():
-                self._memory.weights[name].copy_(parameter.data)
+        return self._memory.gradients()
 
 
 class EASGD(_CountedSteps):
@@ -239,29 +225,6 @@ class EASGD(_CountedSteps):
     """
 
     _name = "EASGD"
-
-    def _begin(self, starts_anew: bool) -> None:
-        for name, parameter in self._memory.trained.items():
-            if starts_anew:
-                parameter.data.copy_(self._memory.weights[name])
-            else:  # The servers' weights were not drawn by these values, so the worker's are not.
-                parameter.data.sub_(self._memory.values[name].to(parameter.device))
-
-    def _on_gradients(self, is_last: bool) -> bool:
-        # As published, the force is that of the weights that the gradient was computed from.
-        if not is_last:
-            return True
-        if not self._run.fetch_center():
-            return False
-        for name, parameter in self._memory.trained.items():
-            force = self._memory.values[name]
-            torch.sub(self._memory.weights[name], parameter.data.to("cpu"), out=force)
-            force.mul_(self._run.settings.moving_rate)
-            parameter.data.add_(force.to(parameter.device))
-        return True
-
-    def _prepare_push(self) -> None:
-        self._absent = set()  # There is a force on each.
 
 
 DiLoCo = LocalSteps

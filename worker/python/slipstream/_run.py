@@ -86,7 +86,8 @@ class Run:
                   the servers hand out work and run.yaml has no data.examples.
 
         A module's parameters then lie in this worker's memory for the run, so that weights arrive
-        where forward reads them. Parameters on a GPU are copied, and under easgd and eamsgd all are.
+        where forward reads them; under easgd and eamsgd and with worker.fragments, they do so once the
+        local steps begin. Parameters on a GPU are copied.
         Arrays are filled with the run's weights once, and `weights` has the later ones. Parameters
         that need no gradients must be equal for all workers. Buffers, such as BatchNorm's means, are
         not shared: each worker has its own.

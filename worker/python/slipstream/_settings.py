@@ -10,6 +10,8 @@ class Settings:
 
     local_steps:   whether workers take steps of their own between two pushes.
     keeps_weights: whether workers keep weights of their own for the whole run.
+    lands_apart:   whether the servers' weights arrive beside those that a worker steps: where it keeps
+                   its own, and with fragments.
     moving_rate:   where they do, the share of the distance by which an exchange draws a worker's
                    weights to the servers', and theirs to the worker's: elasticity / workers.
     steps:         the number of mini-batches that a push stands for, or the most.
@@ -27,6 +29,7 @@ class Settings:
     algorithm: str
     local_steps: bool
     keeps_weights: bool
+    lands_apart: bool
     moving_rate: float
     pushes_gradients: bool
     publishes: bool

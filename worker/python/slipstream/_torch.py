@@ -25,8 +25,8 @@ def _views(memory: Mapping[str, Any],
     if missing:
         raise Refused(f"{sorted(missing)[0]!r} is not in both the module and the model that was synchronized: "
                       "give that one; two models that train by rules of their own need two runs")
-    return {name: torch.frombuffer(memory[name], dtype=torch.float32).view(parameter.shape)
-            for name, parameter in parameters.items()}
+    return {name: torch.frombuffer(values, dtype=torch.float32).view(parameters[name].shape)
+            for name, values in memory.items()}
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -59,8 +59,9 @@ class SharedModule:
     to push.
 
     Parameters on the processor lie in the memory of the weights, so that these arrive where forward
-    reads them. Others, those that a program has moved or converted since, and all of a worker that
-    keeps weights of its own, get copies.
+    reads them. Others, and those that a program has moved or converted since, get copies. Where the
+    servers' weights land apart from the worker's own, the parameters lie in memory of the program's
+    until local steps begin (`lie_in`).
     """
 
     def __init__(self, run: Run, module: torch.nn.Module) -> None:
@@ -68,20 +69,28 @@ class SharedModule:
         self.trained: dict[str, torch.nn.Parameter] = trained(self.module)
         self.weights = _views(run.weights, self.trained)
         self.values = _views(run.values, self.trained)
-        self._keeps = run.settings.keeps_weights
+        self._lands_apart = run.settings.lands_apart
         self._frozen = {name: parameter for name, parameter in parameters_by_name(self.module).items()
                         if not parameter.requires_grad}
         self._members = self._listed_members()
         self._hooks: list[Any] = []
         self._always_waits = False
         self._has_begun = False
+        if self._lands_apart:
+            self.load()
+        else:
+            self.lie_in(run.weights)
+
+    def lie_in(self, weights: Mapping[str, Any]) -> None:
+        """Has the parameters lie in this memory of weights from now on, and have their values."""
+        self.weights = _views(weights, self.trained)
         # Tensors of their own: share_memory() and others move the memory of the module's.
-        for name, weights in _views(run.weights, self.trained).items():
+        for name, values in _views(weights, self.trained).items():
             parameter = self.trained[name]
             is_alike = parameter.device.type == "cpu" and parameter.dtype == torch.float32
-            if is_alike and parameter.is_contiguous() and not self._keeps:
-                parameter.data = weights
-        self._copy()
+            if is_alike and parameter.is_contiguous():
+                parameter.data = values
+        self.load()
 
     def wait_before_use(self, run: Run, *, always: bool) -> None:
         """Has the module wait for the run's weights before it computes: the first time, or always, and
@@ -99,13 +108,13 @@ class SharedModule:
         self._hooks.clear()
 
     def take(self, is_final: bool) -> None:
-        """Gives the module the weights that have come to the run's memory. A worker that keeps weights
-        of its own gets none but the final ones."""
+        """Gives the module the weights that have come to the run's memory. Where they land apart from
+        the worker's own, it gets none but the final ones."""
         if is_final or not self._always_waits:
             self._remove_hooks()
-        if not is_final and self._keeps:
+        if not is_final and self._lands_apart:
             return
-        self._copy()
+        self.load()
         # So torch notices if backward comes to a graph whose weights are gone. The first weights are
         # those that the module has.
         if self._has_begun and hasattr(torch.autograd.graph, "increment_version"):
@@ -114,10 +123,20 @@ class SharedModule:
         self._has_begun = True
 
     @torch.no_grad()
-    def _copy(self) -> None:
-        for name, parameter in self.trained.items():
-            if parameter.data_ptr() != self.weights[name].data_ptr():
-                parameter.data.copy_(self.weights[name])
+    def load(self) -> None:
+        """Copies weights from the run's memory to parameters that lie elsewhere."""
+        for name, parameter in self._elsewhere():
+            parameter.data.copy_(self.weights[name])
+
+    @torch.no_grad()
+    def store(self) -> None:
+        """Copies parameters that lie elsewhere to the run's memory of weights."""
+        for name, parameter in self._elsewhere():
+            self.weights[name].copy_(parameter.data)
+
+    def _elsewhere(self) -> list[tuple[str, torch.nn.Parameter]]:
+        return [(name, parameter) for name, parameter in self.trained.items()
+                if parameter.data_ptr() != self.weights[name].data_ptr()]
 
     def _listed_members(self) -> list[int]:
         return [id(member) for module in self.module.modules()
@@ -141,6 +160,11 @@ class SharedModule:
         if thawed:
             raise Refused(f"{_listed(thawed)}: needed no gradients at synchronize, and does now: call "
                           "run.synchronize first, and freeze what is to be thawed later after it")
+
+    def gradients(self) -> list[torch.Tensor]:
+        """Returns the gradients in the order of the run's tensors, on the processor, one value after
+        another; an empty one where there is none. Only those that are not so already are copied."""
+        return [_plain_gradient(self.trained[name].grad) for name in self.weights]
 
     def without_gradient(self) -> set[str]:
         """Returns the parameters that have none, as they are frozen or forward did not use them."""
@@ -171,6 +195,13 @@ def check_fits(run: Run, name: str) -> None:
         raise Refused(f"the run's worker.algorithm is {settings.algorithm}, which is for "
                       f"slipstream.{fitting}: use that instead of slipstream.{name}, or set another "
                       "worker.algorithm")
+
+
+def _plain_gradient(gradient: Optional[torch.Tensor]) -> torch.Tensor:
+    if gradient is None:
+        return torch.empty(0)
+    dense = gradient.to_dense() if gradient.layout != torch.strided else gradient
+    return dense.detach().to("cpu", torch.float32).contiguous()
 
 
 @torch.no_grad()
