@@ -19,7 +19,7 @@ namespace slipstream {
 /// encoding in the message.
 
 /// PushChunk: one piece of a push, whose values may lie elsewhere; or a request between pushes. The
-/// chunk with the last values may carry PushHeader::seal.
+/// chunk that completes the push may carry PushHeader::seal.
 struct PushChunk {
   std::optional<PushHeader> header;
   uint64_t offset = 0;

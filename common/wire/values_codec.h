@@ -40,7 +40,8 @@ struct LentValues {
 /// REQUIRES: `rest` has no field above 14 set.
 grpc::ByteBuffer EncodeWithValues(const google::protobuf::MessageLite& rest, LentBytes lent);
 
-/// Received values, either where gRPC left them or decoded to fp32.
+/// Received values, either where gRPC left them or in memory of their own: decoded to fp32, or
+/// copied together.
 ///
 /// Not thread-safe: one owner. Movable only, because a short slice holds its bytes in itself.
 class ReceivedValues {

@@ -95,7 +95,7 @@ bool Aggregator::MayBeMember(const Identity& identity) {
   return group_.MayBeMember(identity);
 }
 
-uint64_t Aggregator::Run() {
+uint64_t Aggregator::RunNumber() {
   MutexLock lock(mutex_);
   return group_.orders().run;
 }
@@ -124,7 +124,7 @@ void Aggregator::AbandonPush(PushAssembly& push) {
   WakeThread();
 }
 
-std::optional<Answer> Aggregator::FinishPush(PushAssembly& push, WaitingCall* call) {
+std::optional<Answer> Aggregator::FinishPush(PushAssembly push, WaitingCall* call) {
   MutexLock lock(mutex_);
   std::optional<PushReply> sent_back = group_.FinishPush(call->name(), push, now());
   WakeThread();
@@ -197,8 +197,6 @@ absl::StatusOr<AggregatorPulls::Fetched> Aggregator::Fetch(const AggregatorPulls
   return AggregatorPulls::Fetched{*std::move(header), std::move(weights)};
 }
 
-// Composites.
-
 // The threads.
 
 void Aggregator::WakeThread() {
@@ -256,6 +254,8 @@ std::unique_ptr<Uplink> Aggregator::MakeUplink() {
   }
   return uplinks_->Make(upstream, run, map);
 }
+
+// Composites.
 
 absl::StatusOr<ExchangeAnswer> Aggregator::Exchange(PushGroup::Outgoing& composite,
                                                     std::shared_ptr<FloatBuffer>& weights,

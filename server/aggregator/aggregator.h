@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_
 #define SLIPSTREAM_SERVER_AGGREGATOR_AGGREGATOR_H_
 
-#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -76,7 +75,7 @@ class Aggregator final : public DataPlaneEngine {
   v1::AggregatorStatus Report();
 
   BegunPush BeginPush(const PushHeader& header) override;
-  std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) override;
+  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* /*call*/) override {
     return Answer{.push = std::move(refusal)};
   }
@@ -100,7 +99,7 @@ class Aggregator final : public DataPlaneEngine {
   void CountPulled(const Answer&, Encoding, const VersionChanges::Parts&) override {}
 
   bool MayBeMember(const Identity& identity) override;
-  uint64_t Run() override;
+  uint64_t RunNumber() override;
 
   /// Returns this aggregator. But BeginPush refuses its pushes.
   ShardId AggregatorOf(WorkerId worker) const override;

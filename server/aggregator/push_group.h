@@ -92,8 +92,8 @@ class PushGroup {
 
   /// Takes the answer to a composite; `weights` has the values of its weights, if it has any.
   /// RESOURCE_EXHAUSTED: it was not sent. Any other failure: the shard was not reached. Returns the
-  /// answers that are to be given now. After a refusal, its worker leaves the aggregator alone for
-  /// a while.
+  /// answers that are to be given now. A worker whose answer is a refusal leaves the aggregator
+  /// alone for a while.
   Answers OnAnswer(Combiner::CompositeId composite, absl::StatusOr<ExchangeAnswer> answer,
                    Weights weights, absl::Time now);
 

@@ -47,8 +47,8 @@ namespace slipstream {
 /// Invariants, beside those of ShardState:
 ///  - a push of an identity and sequence joins at most one round, once;
 ///  - with a guard that rejects, blocks or drops, no gradient beyond its bound joins a round;
-///  - a refused push changes only the counters of refusals and, if it is too stale and others wait
-///    for clocks, its sender's clock;
+///  - a refused push changes only the counters of refusals, the bases kept, the members asked about
+///    and, if it is too stale and others wait for clocks, its sender's clock;
 ///  - every folded push belongs to the round of the update that follows.
 ///
 /// Not thread-safe: one owner, which serialises calls.
@@ -67,8 +67,7 @@ class ShardMachine {
 
   const ShardState& state() const { return state_; }
 
-  /// Continues from the state of a machine with the same options, or from what Returned makes of
-  /// it.
+  /// Continues from the state of a machine with the same options, or what Returned makes of it.
   void Restore(ShardState state);
 
   // Events from the coordinator.
@@ -139,6 +138,7 @@ class ShardMachine {
   /// queued, and exactly one of OnPush and OnPushAbandoned has to follow.
   PushAdmission OnPushHeader(const PushHeader& header);
 
+  /// Decides about a complete push: whether and in which round it counts, and what answers it.
   ShardOutput OnPush(CallId call, const PushFacts& facts);
 
   /// Notes that the rest of an admitted push will not come. Its bytes are free again.

@@ -12,7 +12,7 @@
 namespace slipstream {
 
 /// Bounds what one call of the data plane may cost; a member of the call's object. It knows who
-/// calls, leaves each member one call of a kind, and ends the call if its peer stalls.
+/// calls, leaves each slot of a member one call of a kind, and ends the call if its peer stalls.
 ///
 /// As thread-safe as its parts.
 class CallGuard {

@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/limits.h"
 #include "common/rpc/status_conversion.h"
 #include "common/wire/chunk_bytes.h"
@@ -13,6 +14,7 @@
 #include "server/service/initialize_call.h"
 #include "server/service/pull_call.h"
 #include "server/service/push_call.h"
+#include "server/service/shard_engine.h"
 
 namespace slipstream {
 namespace {
@@ -20,6 +22,15 @@ namespace {
 /// The most threads for sockets of shared memory. Each runs on a core of its own while workers push
 /// at the same time; more would wait for memory.
 constexpr unsigned kSocketThreadsMax = 8;
+
+/// Ends a call of a method that is the shard's alone. Deletes itself when gRPC is done with it.
+class NotAtAggregator final : public grpc::ServerReadReactor<grpc::ByteBuffer> {
+ public:
+  explicit NotAtAggregator(const std::string& method) {
+    Finish({grpc::StatusCode::UNIMPLEMENTED, "an aggregator has no method " + method});
+  }
+  void OnDone() override { delete this; }
+};
 
 /// Returns whether the call came over a local socket: gRPC names peers that LocalListener handed to
 /// it after neither kind of address.
@@ -39,7 +50,9 @@ DataPlane::DataPlane(Options options, DataPlaneEngine& engine, ShardEngine* shar
                   TransferWatch::Options::WindowFor(ChunkedAnswer::AwaitedBytesMax(chunk_bytes_)),
               .others_wait = [&engine] { return engine.ReadersWait(); },
               .now = [&engine] { return engine.now(); }}),
-      sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {}
+      sockets_(std::clamp(std::thread::hardware_concurrency(), 1u, kSocketThreadsMax)) {
+  PS_CHECK(shard == nullptr || shard == &engine);
+}
 
 absl::Status DataPlane::NoteMember(const v1::GetTransportsRequest& request, Caller& caller) {
   const Identity identity = FromWire(request.identity());
@@ -49,7 +62,7 @@ absl::Status DataPlane::NoteMember(const v1::GetTransportsRequest& request, Call
     // The numbers of aggregators follow those of the shards' servers.
     const uint32_t numbers = options_.cluster.AggregatorNumber(options_.cluster.groups(), 0);
     const bool is_server =
-        request.server() < numbers && identity.run != 0 && identity.run == engine_.Run();
+        request.server() < numbers && identity.run != 0 && identity.run == engine_.RunNumber();
     if (may_be.ok() && is_server) caller.IsMember(ShardId{request.server()});
   } else if (request.has_identity()) {
     may_be = caller.MayBe(identity.worker);
@@ -58,7 +71,7 @@ absl::Status DataPlane::NoteMember(const v1::GetTransportsRequest& request, Call
   }
   // A server that was started again knows nobody before its first orders. It would take the values
   // that come next for a stranger's, and close the connection.
-  if (may_be.ok() && identity.run != 0 && engine_.Run() == 0) {
+  if (may_be.ok() && identity.run != 0 && engine_.RunNumber() == 0) {
     return absl::UnavailableError("RETRY_LATER: the server has not heard yet which run this is");
   }
   return may_be;
@@ -75,18 +88,22 @@ grpc::ServerUnaryReactor* DataPlane::GetTransports(grpc::CallbackServerContext* 
   return reactor;
 }
 
-// gRPC answers UNIMPLEMENTED in place of a reactor that is null.
-
 grpc::ServerReadReactor<grpc::ByteBuffer>* DataPlane::Initialize(
     grpc::CallbackServerContext* context, grpc::ByteBuffer* response) {
-  if (shard_ == nullptr) return nullptr;
+  if (shard_ == nullptr) return RefuseAtAggregator(context, "Initialize");
   return new InitializeCall(*shard_, Guards(&initializations_), context->c_call(), response);
 }
 
 grpc::ServerReadReactor<grpc::ByteBuffer>* DataPlane::Push(grpc::CallbackServerContext* context,
                                                            grpc::ByteBuffer* response) {
-  if (shard_ == nullptr) return nullptr;
+  if (shard_ == nullptr) return RefuseAtAggregator(context, "Push");
   return new PushCall(*shard_, Guards(&pushes_), context->c_call(), response);
+}
+
+grpc::ServerReadReactor<grpc::ByteBuffer>* DataPlane::RefuseAtAggregator(
+    grpc::CallbackServerContext* context, const std::string& method) {
+  const Caller counted(options_.connections, context->c_call());
+  return new NotAtAggregator(method);
 }
 
 grpc::ServerWriteReactor<grpc::ByteBuffer>* DataPlane::Pull(grpc::CallbackServerContext* context,

@@ -16,11 +16,12 @@
 #include "server/service/call_guard.h"
 #include "server/service/data_plane_engine.h"
 #include "server/service/latest_calls.h"
-#include "server/service/shard_engine.h"
 #include "server/service/shared_memory_use.h"
 #include "server/service/transfer_watch.h"
 
 namespace slipstream {
+
+class ShardEngine;
 
 /// Serves the data plane of one shard or aggregator over gRPC, through the callback API: no thread
 /// belongs to a call. The four methods that carry values use raw buffers, so payloads are never
@@ -47,7 +48,7 @@ class DataPlane final
     Connections* connections = nullptr;
   };
 
-  /// `engine` must outlive this object. `shard` is the same engine if it is a shard's; null for an
+  /// `engine` must outlive this object. `shard` is the same object if it is a shard's; null for an
   /// aggregator, at which Initialize and Push are UNIMPLEMENTED.
   DataPlane(Options options, DataPlaneEngine& engine, ShardEngine* shard = nullptr);
 
@@ -72,7 +73,11 @@ class DataPlane final
   /// Returns PERMISSION_DENIED if the caller may not be that member.
   absl::Status NoteMember(const v1::GetTransportsRequest& request, Caller& caller);
 
-  /// Returns what guards a call of a kind; `latest` is null if a member may have several.
+  /// Counts the call, and ends it with UNIMPLEMENTED.
+  grpc::ServerReadReactor<grpc::ByteBuffer>* RefuseAtAggregator(
+      grpc::CallbackServerContext* context, const std::string& method);
+
+  /// Returns the guards of a call of one kind; `latest` is null if a member may have several.
   CallGuard::Guards Guards(LatestCalls* latest) {
     return {.connections = options_.connections, .transfers = watch_, .latest = latest};
   }
@@ -84,7 +89,7 @@ class DataPlane final
   DataPlaneEngine& engine_;
   ShardEngine* const shard_;
 
-  // One for each method: a member may have a call of each at a time.
+  // One for each method: a slot of a member may have a call of each at a time.
   LatestCalls initializations_;
   LatestCalls pushes_;
   LatestCalls exchanges_;

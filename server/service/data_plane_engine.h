@@ -29,7 +29,7 @@ class DataPlaneEngine {
   virtual BegunPush BeginPush(const PushHeader& header) = 0;
 
   /// Takes a push that is complete. Returns the answer, or nothing if `call` gets it later.
-  virtual std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) = 0;
+  virtual std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) = 0;
 
   /// Takes the answer to a push that is not wanted. Returns it, or nothing if `call` gets it later.
   virtual std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) = 0;
@@ -42,7 +42,7 @@ class DataPlaneEngine {
 
   // Pulls.
 
-  /// Returns the answer, or nothing if `call` gets it later.
+  /// Returns the answer, which may be a refusal, or nothing if `call` gets it later.
   virtual std::optional<Answer> Pull(const PullRequest& request, WaitingCall* call) = 0;
 
   /// Notes that an answered pull of this reader has sent its answer, or that its call is gone.
@@ -55,7 +55,7 @@ class DataPlaneEngine {
   /// Returns whether readers who are not members wait for a place.
   virtual bool ReadersWait() = 0;
 
-  // Both.
+  // Calls, members and figures.
 
   /// Returns true if the call was waiting. Then it waits no more and gets no answer.
   virtual bool Cancel(WaitingCall* call) = 0;
@@ -63,9 +63,11 @@ class DataPlaneEngine {
   /// Makes new versions, from now on, where processes of this machine can read them.
   virtual void ShareVersions() = 0;
 
-  /// Count the values of a push, and of an answer, which are sent in this encoding, or by changes
-  /// unless these are null.
+  /// Counts values of a push, and the bytes that they took.
   virtual void CountPushed(uint64_t values, uint64_t bytes) = 0;
+
+  /// Counts the values of an answer, which are sent in this encoding, or by changes unless these
+  /// are null.
   virtual void CountPulled(const Answer& answer, Encoding encoding,
                            const VersionChanges::Parts& changes) = 0;
 
@@ -74,7 +76,7 @@ class DataPlaneEngine {
   virtual bool MayBeMember(const Identity& identity) = 0;
 
   /// Returns the number of the run; 0 until the coordinator has told it.
-  virtual uint64_t Run() = 0;
+  virtual uint64_t RunNumber() = 0;
 
   /// Returns the number, among the servers, of the one aggregator that may pull in the name of
   /// `worker`, and send its pushes as parts.

@@ -47,7 +47,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     const uint32_t asked = complete->push.header().chunk_bytes;
     chunk_bytes_ = asked > 0 ? asked : place_.default_chunk_bytes;
     encoding_ = complete->push.header().weights_encoding;
-    std::optional<Answer> answer = place_.engine.FinishPush(complete->push, this);
+    std::optional<Answer> answer = place_.engine.FinishPush(std::move(complete->push), this);
     if (answer.has_value()) return OnAnswer(*std::move(answer));
     return Wait();
   }

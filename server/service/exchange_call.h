@@ -10,7 +10,6 @@
 #include "common/base/encoding.h"
 #include "common/local/socket_watch.h"
 #include "common/rpc/awake_wait.h"
-#include "common/rpc/status_conversion.h"
 #include "server/service/call_guard.h"
 #include "server/service/chunked_answer.h"
 #include "server/service/data_plane_engine.h"

@@ -20,7 +20,7 @@
 
 namespace slipstream {
 
-/// The received values of one push, where gRPC left them.
+/// The received values of one push.
 struct PushPayload {
   /// Ordered by offset, without a gap. The log may share them.
   std::vector<std::shared_ptr<const ReceivedValues>> pieces;

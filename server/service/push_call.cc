@@ -39,7 +39,7 @@ void PushCall::OnReadDone(bool ok) {
     answer = engine_.Refuse(std::move(refused->reply), this);
   } else {
     auto& complete = std::get<PushFraming::Complete>(*outcome);
-    answer = engine_.FinishPush(complete.push, this);
+    answer = engine_.FinishPush(std::move(complete.push), this);
   }
   if (answer.has_value()) return OnAnswer(*std::move(answer));
   // OnCancel may have come before the call was parked, and found nothing to cancel.
@@ -47,6 +47,7 @@ void PushCall::OnReadDone(bool ok) {
 }
 
 void PushCall::OnAnswer(Answer answer) {
+  if (!answer.refusal.ok()) return Finish(ToGrpc(answer.refusal));
   *response_ = EncodeWithValues(ToWire(*answer.push), {});
   Finish(grpc::Status::OK);
 }

@@ -6,7 +6,6 @@
 
 #include <atomic>
 
-#include "common/rpc/status_conversion.h"
 #include "server/service/call_guard.h"
 #include "server/service/push_receiver.h"
 #include "server/service/shard_engine.h"

@@ -37,8 +37,9 @@ absl::StatusOr<PushReceiver::Outcome> PushReceiver::OnMessage(const grpc::ByteBu
     if (absl::Status may_send = MaySend(*chunk->header); !may_send.ok()) return may_send;
   }
   if (guard_ != nullptr) guard_->caller().Took(message.Length());
-  if (chunk->request.has_value() && shared_ == nullptr) {
-    return BrokenFraming("shared memory is for exchanges alone");
+  if (chunk->request.has_value()) {
+    if (shared_ == nullptr) return BrokenFraming("shared memory is for exchanges alone");
+    return OnChunk(*std::move(chunk), std::nullopt);
   }
   if (chunk->shared.has_value()) return OnSharedChunk(*std::move(chunk));
   engine_.CountPushed(chunk->values.count(), chunk->values.message_bytes());

@@ -5,7 +5,6 @@
 
 #include <optional>
 #include <string>
-#include <variant>
 
 #include "absl/status/statusor.h"
 #include "common/wire/chunk_wire.h"

@@ -41,16 +41,18 @@ absl::Status LaggedError();
 
 /// The answer to a call, on its way to the call: what was decided, and the values.
 struct Answer {
+  /// The call. May be unset in an answer that is returned to the call itself.
   CallId call{};
 
-  /// Why the call has to end without an answer. If it is set, nothing else is. A shard refuses
-  /// pulls alone so: pushes by their reply.
+  /// Not OK: the call ends with this status, and only `call` is set besides. Shards refuse only
+  /// pulls in this way; a push gets a reply.
   absl::Status refusal;
 
   /// The reply to a push. Set if the call is a push.
   std::optional<PushReply> push;
 
-  /// The header of the weights. Set for a pull, and for a push that asks for weights.
+  /// The header of the weights. Set for a pull, and for a push that asks for weights and is not
+  /// refused.
   std::optional<WeightsHeader> header;
 
   /// Their values, shared with the shard and with other answers, see buffer_pool.h. Null if
@@ -226,6 +228,8 @@ class Shard {
   /// Returns the answer to a push that has to be sent again, for this reason. Nothing is noted.
   PushReply NotNow(std::string reason) const;
 
+  /// Takes a push that is complete, and its payload if the machine keeps that. What it causes is
+  /// queued as a job.
   ShardResult FinishPush(CallId call, PushAssembly& push);
   void AbandonPush(const PushAssembly& push);
 

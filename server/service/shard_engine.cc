@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/log/log.h"
 #include "common/protocol/composite_push.h"
@@ -157,7 +158,7 @@ bool ShardEngine::MayBeMember(const Identity& identity) {
   return members.CheckMember(identity.worker, identity.incarnation) != Verdict::kFenced;
 }
 
-uint64_t ShardEngine::Run() {
+uint64_t ShardEngine::RunNumber() {
   MutexLock lock(mutex_);
   return orders_.run;
 }
@@ -330,7 +331,7 @@ void ShardEngine::AbandonPush(PushAssembly& push) {
   WakeThread();
 }
 
-std::optional<Answer> ShardEngine::FinishPush(PushAssembly& push, WaitingCall* call) {
+std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
   Answers answers;
   std::optional<ShardJob> job;
   {

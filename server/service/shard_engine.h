@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
@@ -161,7 +160,7 @@ class ShardEngine final : public DataPlaneEngine {
   void FinishPull(WaitingCall* call, const Reader& reader) override;
   std::optional<WeightsSeal> SealOf(const Answer& answer) override;
   BegunPush BeginPush(const PushHeader& header) override;
-  std::optional<Answer> FinishPush(PushAssembly& push, WaitingCall* call) override;
+  std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) override;
   void AbandonPush(PushAssembly& push) override;
   void OnCallGone(WaitingCall* /*call*/) override {}
@@ -174,7 +173,7 @@ class ShardEngine final : public DataPlaneEngine {
   void CountPulled(const Answer& answer, Encoding encoding,
                    const VersionChanges::Parts& changes) override;
   bool MayBeMember(const Identity& identity) override;
-  uint64_t Run() override;
+  uint64_t RunNumber() override;
   ShardId AggregatorOf(WorkerId worker) const override;
   absl::Time now() const override { return options_.now(); }
 

@@ -22,7 +22,8 @@ ShardJob::Save ShardJob::save() const {
 bool ShardJob::is_short() const {
   constexpr uint64_t kShortBytes = 512 << 10;
   const auto* const job = std::get_if<UpdateJob>(&work_);
-  if (job == nullptr || job->folds.size() > 1) return false;
+  if (job == nullptr) return !is_initial();
+  if (job->folds.size() > 1) return false;
   // An update of what was folded before reads the whole shard.
   if (job->folds.empty()) return !job->update.has_value() || job->update->is_empty;
   if (payload_bytes_ <= kShortBytes) return true;

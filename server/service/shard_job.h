@@ -55,7 +55,7 @@ class ShardJob {
   uint64_t grant() const { return std::get<Initial>(work_).grant; }
   bool was_done_before() const { return std::holds_alternative<UnfinishedJob>(work_); }
 
-  /// What it completes; null if it is no save.
+  /// Returns the save that it completes; null if it completes none.
   Save save() const;
 
   /// Returns whether it folds or updates.
@@ -89,7 +89,7 @@ class ShardJob {
     std::string started_from;
   };
 
-  /// What came of it, for its owner to take.
+  /// Has the result, for the owner to take, once the job was run.
   Result& result() { return result_; }
 
  private:

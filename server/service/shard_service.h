@@ -69,7 +69,6 @@ class ShardService final : public OrdersSink {
 
   Mutex rate_mutex_;
   RateWindow updates_ ABSL_GUARDED_BY(rate_mutex_);
-  // Last: their threads call the calls' functions, which use everything above.
   ShardEngine engine_;
   DataPlane data_plane_;  // Asks the engine. No call is left when it is destroyed.
 };

@@ -19,9 +19,9 @@ class WaitingCall {
   CallId name() { return std::bit_cast<CallId>(this); }
   static WaitingCall* Of(CallId name) { return std::bit_cast<WaitingCall*>(name); }
 
-  /// Called at most once, with no lock held, and never after Cancel returned true. It may be called
-  /// on the thread that is still inside Pull or FinishPush, before that function has returned
-  /// nothing.
+  /// Called once for each Pull, FinishPush and Refuse that returns nothing, with no lock held,
+  /// unless Cancel returns true before. It may be called on the thread that is still inside that
+  /// function, before it has returned.
   virtual void OnAnswer(Answer answer) = 0;
 
   /// Called while an answer is sent, with the engine's lock held: the version cannot be kept any

@@ -59,8 +59,8 @@ class FloatBuffer {
 };
 
 /// The weights of one published version. They are owned by the shard for as long as the version is
-/// the newest or a gradient on its way needs it as its base, and by every answer that is still
-/// being sent. The last owner returns the buffer to its pool.
+/// the newest, is kept for readers, or is the base that a gradient on its way needs, and by every
+/// answer that is still being sent. The last owner returns the buffer to its pool.
 using Weights = std::shared_ptr<const FloatBuffer>;
 
 /// A pool of buffers of one size, which are used again instead of freed: a shard makes a new

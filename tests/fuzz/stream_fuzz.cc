@@ -60,6 +60,7 @@ struct Step {
     first = input.Take<uint16_t>();
     count = std::min<uint64_t>(input.Take<uint16_t>(), kArenaValues - first);
     if (is_unread && count == 0) count = 1;
+    is_request = (flags & 128) != 0;
   }
 
   std::span<const float> values() const { return TheSource().values.subspan(first, count); }
@@ -82,6 +83,7 @@ struct Step {
   bool has_header = false;
   bool is_unread = false;
   bool is_scattered = false;
+  bool is_request = false;
   int begins = 0;  // 0 and 3: the push is wanted; 1: it is refused; 2: its size is, too.
   uint64_t announced = 0;
   uint64_t offset = 0;
@@ -89,7 +91,7 @@ struct Step {
   size_t count = 0;
 };
 
-enum class Expected { kNeedMore, kComplete, kRefused, kEndsStream };
+enum class Expected { kNeedMore, kComplete, kRefused, kEndsStream, kBeside };
 
 /// A naive model of a stream, value by value.
 class NaiveFraming {
@@ -128,6 +130,7 @@ class NaiveFraming {
 
  private:
   Expected Take(const Step& step) {
+    if (step.is_request) return is_between() ? Expected::kBeside : Expected::kEndsStream;
     if (step.has_header) {
       if (!is_between() || step.begins == 2) return Expected::kEndsStream;
       announced_ = step.announced;
@@ -205,6 +208,7 @@ BegunPush Begun(int begins) {
 Expected KindOf(const PushFraming::Outcome& outcome) {
   if (std::holds_alternative<PushFraming::NeedMore>(outcome)) return Expected::kNeedMore;
   if (std::holds_alternative<PushFraming::Complete>(outcome)) return Expected::kComplete;
+  if (std::holds_alternative<PushFraming::Beside>(outcome)) return Expected::kBeside;
   const bool ends = std::get<PushFraming::Refused>(outcome).ends_stream;
   return ends ? Expected::kEndsStream : Expected::kRefused;
 }
@@ -285,6 +289,7 @@ void FuzzPushFraming(std::string_view input) {
     PushChunk chunk;
     chunk.offset = step.offset;
     if (step.has_header) chunk.header.emplace().count = step.announced;
+    if (step.is_request) chunk.request.emplace();
     std::optional<UnreadValues> unread;
     if (step.is_unread) {
       unread = UnreadValues{&TheSource().foreign, step.first * sizeof(float), step.count};

@@ -48,8 +48,8 @@ namespace slipstream {
 /// that it was computed from: where a repeated call replaces weights, the listener revokes them,
 /// the caller aborts the push, and Advance says how to start over. With free lanes, no push brings
 /// weights, and other lanes follow the shards' versions (newest_weights.h). With one slot, a model
-/// whose shards fit one message each has nothing to overlap: FinishPush then does everything on the
-/// caller's thread.
+/// of small shards (ShardOptions::alone_bytes_max) has nothing to overlap: FinishPush then begins
+/// the exchanges, and makes that of the first shard on the caller's thread.
 ///
 /// Not thread-safe: one owner, which computes; other threads may throw the CancelSwitch and report
 /// ranges to a feed. The session is guarded by a mutex, because the lanes report answers to it.

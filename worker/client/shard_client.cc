@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/process/steady_time.h"
 #include "common/protocol/composite_push.h"
@@ -192,9 +192,10 @@ absl::Status ShardClient::Ask(ShardChannel& channel, const PullRequest& request,
 absl::Status ShardClient::AwaitReturn() {
   constexpr absl::Duration kSlice = absl::Milliseconds(1);
   const absl::Time deadline = SteadyNow() + kReturnTimeout;
-  std::vector<ShardConnection*> open;
-  if (aggregator_ && aggregator_->connection().is_open())
+  absl::InlinedVector<ShardConnection*, 2> open;
+  if (aggregator_ && aggregator_->connection().is_open()) {
     open.push_back(&aggregator_->connection());
+  }
   if (connection_.is_open()) open.push_back(&connection_);
   while (!loan_.AwaitReturn(open.empty() ? kSlice : absl::ZeroDuration())) {
     if (SteadyNow() > deadline) {

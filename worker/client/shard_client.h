@@ -100,7 +100,8 @@ class ShardClient {
 
   const CalledPeer& peer() const { return connection_.channel().peer(); }
 
-  /// Does not wait, and returns false, once all calls were cancelled.
+  /// The function that waits between tries. It returns false, without waiting, once all calls were
+  /// cancelled.
   const Sleeper& sleeper() const { return sleeper_; }
 
   /// Waits until gRPC has dropped all values that it was lent; then they may be changed.
@@ -137,7 +138,7 @@ class ShardClient {
   const Sleeper sleeper_;
 
   CancelSwitch& cancel_;
-  ArenaLoan loan_;  // Of both connections.
+  ArenaLoan loan_;  // Has the pieces that both connections lend.
   ShardConnection connection_;
   std::optional<AggregatorLink> aggregator_;
 };

@@ -26,14 +26,14 @@ ShardExchange::ShardExchange(ShardClient& shard, const ShardPush& push, WeightsA
       push_(push),
       weights_(std::move(weights)),
       tries_(shard.NewTries(push_.header, !push_.values.empty())),
-      peer_(&shard.connection()) {
+      connection_(&shard.connection()) {
   push_.header.count = push_.values.size();
   push_.header.chunk_bytes = static_cast<uint32_t>(shard.options().chunk_bytes);
   push_.header.weights_encoding = shard.options().weights_encoding;
 }
 
 ShardExchange::~ShardExchange() {
-  if (!is_over_) peer_->Close();
+  if (!is_over_) connection_->Close();
 }
 
 absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
@@ -64,7 +64,7 @@ absl::StatusOr<std::optional<ExchangeAnswer>> ShardExchange::Next() {
 absl::Status ShardExchange::OnFailure(const absl::Status& why) {
   times_.end = absl::Now();
   if (is_given_up() || shard_.is_stopped()) {
-    peer_->Close();
+    connection_->Close();
     return shard_.Final(why);
   }
   return AwaitNextTry(tries_.OnFailure(why, shard_.name(), shard_.options().now()), why);
@@ -73,7 +73,7 @@ absl::Status ShardExchange::OnFailure(const absl::Status& why) {
 absl::Status ShardExchange::AwaitNextTry(const absl::StatusOr<PushTries::Next>& next,
                                          const absl::Status& why) {
   weights_begin_.reset();
-  if (!next.ok() || next->reopens) peer_->Close();
+  if (!next.ok() || next->reopens) connection_->Close();
   if (!next.ok()) return shard_.Final(next.status());
   if (next->aggregator == PushTries::AggregatorNews::kFailed) {
     shard_.aggregator()->Leave(why, next->is_first_failure);
@@ -94,7 +94,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   const bool is_for_shard = tries_.Begin(shard_.options().now()) == PushTries::Peer::kShard;
   if (shard_.aggregator() != nullptr && push_.values.empty())
     shard_.aggregator()->connection().Close();
-  peer_ = is_for_shard ? &shard_.connection() : &shard_.aggregator()->connection();
+  connection_ = is_for_shard ? &shard_.connection() : &shard_.aggregator()->connection();
   push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
   weights_.StartTry();
   if (absl::Status written = WritePush(); !written.ok()) return written;
@@ -119,14 +119,14 @@ absl::Status ShardExchange::WritePush() {
     // Open the stream only now: once a stream is open, the shard waits only for a limited time
     // until the caller identifies itself.
     if (is_first) {
-      if (absl::Status opened = peer_->Open(); !opened.ok()) return opened;
+      if (absl::Status opened = connection_->Open(); !opened.ok()) return opened;
     }
     const absl::Time begun = absl::Now();
     if (is_first) times_.push_begin = begun;
-    if (is_first && end > 0 && peer_->is_unannounced()) {
+    if (is_first && end > 0 && connection_->is_unannounced()) {
       // Send the header first: over a slow link, values take longer than the shard waits for a
       // caller to identify itself.
-      const absl::Status sent = peer_->Send({.header = push_.header, .begin = end});
+      const absl::Status sent = connection_->Send({.header = push_.header, .begin = end});
       if (!sent.ok()) return sent;
       is_first = false;
     }
@@ -159,7 +159,7 @@ absl::Status ShardExchange::SendChunk(size_t begin, size_t end, bool is_first) {
     message.encoding = push_.encoder->encoding();
   }
   message.next = AfterChunk(begin);
-  return peer_->Send(std::move(message));
+  return connection_->Send(std::move(message));
 }
 
 RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
@@ -172,7 +172,7 @@ RawCall::Next ShardExchange::AfterChunk(size_t begin) const {
 }
 
 absl::StatusOr<ExchangeChunk> ShardExchange::Receive(bool is_first) {
-  absl::StatusOr<ExchangeChunk> chunk = peer_->Receive();
+  absl::StatusOr<ExchangeChunk> chunk = connection_->Receive();
   // The shard is reachable; it may be waiting for other workers.
   if (absl::IsDeadlineExceeded(chunk.status()) && tries_.OnWait()) LogAnswersAgain(shard_.peer());
   if (chunk.ok() && chunk->push.has_value() != is_first) {
@@ -198,7 +198,7 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::ReadAnswer() {
 absl::Status ShardExchange::TakeWeights() {
   std::optional<ExchangeChunk> chunk = std::exchange(weights_begin_, std::nullopt);
   while (chunk.has_value()) {
-    const absl::Status taken = peer_->Take(*chunk, weights_);
+    const absl::Status taken = connection_->Take(*chunk, weights_);
     if (!taken.ok() || weights_.is_complete()) return taken;
     chunk.reset();  // The next message reuses this memory while it is in the cache.
     absl::StatusOr<ExchangeChunk> next = Receive(/*is_first=*/false);

@@ -45,7 +45,8 @@ struct LaneTimes {
   absl::Time answered;    // When the first message of the answer had arrived.
   absl::Time end;         // When all weights had arrived.
 
-  /// The time spent on all tries, less the time spent waiting for the gradient.
+  /// The time spent on all tries, less the time spent waiting for the gradient, and for what did
+  /// not come after the last message of a try that broke.
   absl::Duration busy;
 };
 
@@ -118,7 +119,7 @@ class ShardExchange {
   WeightsArrival weights_;
   PushTries tries_;
   LaneTimes times_;
-  ShardConnection* peer_;                       // The present try's.
+  ShardConnection* connection_;                 // The present try's.
   bool is_answered_ = false;                    // The owner has the answer of this try.
   std::optional<ExchangeChunk> weights_begin_;  // The first message with weights of that answer.
   bool is_over_ = false;

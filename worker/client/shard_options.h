@@ -28,7 +28,8 @@ struct ShardOptions {
   Encoding weights_encoding = Encoding::kFp32;
 
   /// If every shard has at most this many bytes, or fits one message, nothing is worth overlapping:
-  /// with one pipeline slot, the thread that computes makes the exchanges itself.
+  /// with one pipeline slot, exchanges begin when the gradient is complete, and the thread that
+  /// computes makes that of the first shard itself.
   size_t alone_bytes_max = 0;
 
   /// How long the peer may take to accept a message before the call is given up.

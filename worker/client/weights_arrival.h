@@ -10,7 +10,6 @@
 
 #include "absl/status/status.h"
 #include "common/kernels/segments.h"
-#include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
 #include "worker/model/model_listeners.h"
 

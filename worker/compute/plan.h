@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/precision.h"
-#include "common/layout/tensor_layout.h"
 #include "common/model/model_spec.h"
 #include "worker/model/model_listeners.h"
 

@@ -5,16 +5,17 @@
 
 namespace slipstream {
 
-// What the thread that computes and those that exchange values tell each other of the two arenas on
-// which they work at once. Ranges are positions in the whole model.
+// The thread that computes and those that exchange values work on two arenas at once, and tell each
+// other by these interfaces how far they are. Ranges are positions in the whole model.
 
 /// Is told of gradient ranges as the backward pass finishes them.
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
 
-  /// `range` of the gradient is final and stays so until the backward pass of the next step, which
-  /// begins once all weights expected have arrived. Ranges are disjoint, come in order from the end
+  /// `range` of the gradient is final, though the listener may change it during the call. It stays
+  /// so until the backward pass of the next step, which begins once all weights expected have
+  /// arrived. Ranges are disjoint, come in order from the end
   /// of the arena to its beginning, and cover it by the time the step is finished. May be called
   /// from a device's own thread: must not block.
   virtual void OnGradientReady(ParameterRange range) = 0;

@@ -243,7 +243,7 @@ class AggregatorTest : public testing::Test {
     EXPECT_FALSE(begun.refusal.has_value()) << begun.refusal->message;
     PushAssembly push(header, begun.push);
     EXPECT_TRUE(push.Add(0, Received(std::vector<float>(kValues, value))).ok());
-    return aggregator_->FinishPush(push, &call);
+    return aggregator_->FinishPush(std::move(push), &call);
   }
 
   RunSpec run_ = TreeRun();

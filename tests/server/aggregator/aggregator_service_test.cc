@@ -13,7 +13,6 @@
 #include "proto/coordinator.pb.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
-#include "server/listen/unknown_methods.h"
 #include "tests/server/aggregator/aggregator_fixture.h"
 #include "tests/support/fake_shard.h"
 #include "tests/support/loopback.h"
@@ -68,7 +67,6 @@ class AggregatorServiceTest : public testing::Test {
     service_.OnOrders(orders_);
     service_.OnUpstream("shard:1");
     grpc::ServerBuilder builder;
-    builder.RegisterCallbackGenericService(&unknown_methods_);
     loopback_ = ServeOnLoopback(service_.data_plane(), builder);
     stub_ = v1::Shard::NewStub(loopback_.NewChannel());
     // A lost answer fails the test instead of hanging it.
@@ -103,7 +101,6 @@ class AggregatorServiceTest : public testing::Test {
   grpc::ClientContext contexts_[2];
   ScriptedShard shard_;
   AggregatorService service_{{.run = TreeRun()}, std::make_unique<FakeUplinks>(shard_), "a socket"};
-  UnknownMethods unknown_methods_{nullptr};
   Loopback loopback_;
   std::unique_ptr<v1::Shard::Stub> stub_;
 };
@@ -165,7 +162,9 @@ TEST_F(AggregatorServiceTest, OtherPullsAndMethodsAreForTheShard) {
 
   v1::PushReply reply;
   const auto push = stub_->Push(&contexts_[1], &reply);
-  EXPECT_EQ(push->Finish().error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  const grpc::Status refused = push->Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+  EXPECT_EQ(refused.error_message(), "an aggregator has no method Push");
 }
 
 }  // namespace

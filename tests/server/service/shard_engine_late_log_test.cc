@@ -119,7 +119,7 @@ TEST_F(LateLogTest, APushThatArrivesWhileTheProcessEndsIsNotDecidedAbout) {
   ReceivedValues::Buffer ones = ReceivedValues::MakeBuffer(kValues);
   std::ranges::fill(ones.to, 1.0f);
   ASSERT_TRUE(push.Add(0, std::move(ones.values)).ok());
-  const std::optional<Answer> answer = engine_->FinishPush(push, &calls_[1]);
+  const std::optional<Answer> answer = engine_->FinishPush(std::move(push), &calls_[1]);
   if (answer.has_value()) calls_[1].OnAnswer(*answer);
 
   EXPECT_EQ(ReplyTo(1).outcome, PushOutcome::kRetryLater);

@@ -174,7 +174,7 @@ class ShardEngineLogTest : public testing::Test {
       ReceivedValues::Buffer ones = ReceivedValues::MakeBuffer(kValues);
       std::ranges::fill(ones.to, 1.0f);
       ASSERT_TRUE(push.Add(0, std::move(ones.values)).ok());
-      answer = engine_->FinishPush(push, &call);
+      answer = engine_->FinishPush(std::move(push), &call);
     }
     if (answer.has_value()) call.OnAnswer(*std::move(answer));
   }
