@@ -278,15 +278,53 @@ class PythonTorchTest(TorchRuns):
                 self.addCleanup(run.leave, "the test is over")
                 run.synchronize(model)
                 inner = torch.optim.SGD(model.parameters(), lr=0.1)
+                versions = []
                 for _ in range(2):
                     with kind(run, model, inner) as exchange:
                         train(model, inner, itertools.islice(loader(), 7))
                         self.assertEqual(exchange.last.outcome, "APPLIED")
+                        versions.append(exchange.last.version)
+                self.assertLess(*versions)
                 run.stop()
                 run.finish()
                 state = model.state_dict()
                 for name, values in run.pull().tensors.items():
                     self.assertTrue(torch.equal(state[name], torch.tensor(values)), name)
+
+    def test_inside_a_block_nothing_is_pushed_by_hand_and_work_may_be_skipped(self):
+        for fragments in ({}, {"worker.fragments": 2}):
+            with self.subTest(**fragments):
+                model = net()
+                run = slipstream.connect(self.servers({"worker.algorithm": "diloco", "worker.steps": 4,
+                                                       **fragments}).coordinator)
+                self.addCleanup(run.leave, "the test is over")
+                run.synchronize(model)
+                inner = torch.optim.SGD(model.parameters(), lr=0.1)
+                with slipstream.DiLoCo(run, model, inner) as exchange:
+                    train(model, inner, itertools.islice(loader(), 3))
+                    with self.assertRaisesRegex(slipstream.NotReady, "leave the block first"):
+                        run.push()
+                    run.skip()
+                    self.assertTrue(run.fetch())
+                    train(model, inner, itertools.islice(loader(), 3))
+                    with self.assertRaisesRegex(slipstream.NotReady, "nothing was pushed yet"):
+                        exchange.last
+                    train(model, inner, itertools.islice(loader(), 1))
+                    self.assertEqual(exchange.last.outcome, "APPLIED")
+                self.assertTrue(run.fetch())
+
+    def test_gradients_that_do_not_fit_the_run_are_named(self):
+        model = net()
+        run = slipstream.connect(self.servers({"worker.algorithm": "downpour"}).coordinator)
+        self.addCleanup(run.leave, "the test is over")
+        run.synchronize(model)
+        inner = torch.optim.SGD(model.parameters(), lr=0.1)
+        name, parameter = next(iter(model.named_parameters()))
+        with slipstream.Downpour(run, model, inner):
+            parameter.data = parameter.data[:1].clone()
+            parameter.grad = torch.ones_like(parameter)
+            with self.assertRaisesRegex(slipstream.Refused, f"the gradient of {name} has"):
+                inner.step()
 
     def test_a_fragment_that_is_not_finite_ends_its_push_alone(self):
         model, outcomes = net(), []

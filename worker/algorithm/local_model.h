@@ -23,8 +23,7 @@ class LocalModel {
 
     /// The mean gradient of the last mini-batch, until something else is written here. When a push
     /// begins, its values are taken from here, unless it goes in fragments. What an algorithm
-    /// writes
-    /// here may take the place of kAnchor's values.
+    /// writes here may take the place of kAnchor's values.
     kGradient,
 
     /// Free for the algorithm's use. The values of a push in fragments are taken from here: they

@@ -32,8 +32,8 @@ class WorkerAlgorithm {
   virtual ~WorkerAlgorithm() = default;
 
   /// Called, by a row with keeps_weights, once before a push for the whole model: kLanding holds
-  /// the servers' weights of now, and kGradient the last mini-batch's gradient, of which OnGradient
-  /// is told next.
+  /// the servers' weights of now. The last mini-batch's gradient is there, and OnGradient is told
+  /// of it next; but kGradient need not have it yet.
   ///
   /// Called, by an algorithm with fragments, when kLanding has got weights of a shard.
   /// `answers_push`: whether BeforePush was called for this range since the last landing there. The
@@ -43,7 +43,8 @@ class WorkerAlgorithm {
 
   /// Called once before the steps of a push: all weights have arrived, and those of each shard are
   /// of one version, or else they are still those that the steps of the last push led to
-  /// (AlgorithmRow::pushes_per_fetch).
+  /// (AlgorithmRow::pushes_per_fetch). Called again if newer ones take their place before the first
+  /// step. Weights that land apart may be taken over only after it.
   virtual void BeforeSteps(LocalModel& /*model*/) const {}
 
   /// Called when the gradient of a mini-batch, computed from the model's weights, is complete.

@@ -144,7 +144,22 @@ class Operated {
   PendingResult Begin(const std::function<absl::Status(State&)>& work,
                       std::function<py::object()> value = None) {
     CheckProcess(process_);
-    return {operations_->Begin([state = state_, work] { return work(*state); }), std::move(value)};
+    newest_ = operations_->Begin([state = state_, work] { return work(*state); });
+    return {newest_, std::move(value)};
+  }
+
+  /// Waits until no operation is under way, or a signal's handler raises an exception.
+  void AwaitIdle() {
+    CheckProcess(process_);
+    for (;;) {
+      const std::shared_ptr<Operation> newest = newest_;
+      if (newest == nullptr || newest->is_over()) return;
+      {
+        const py::gil_scoped_release release;
+        newest->Wait(absl::Milliseconds(100));
+      }
+      if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    }
   }
 
   /// Ends all waits, and then does `last`, for half a minute at most.
@@ -165,6 +180,7 @@ class Operated {
   const pid_t process_ = getpid();
   const std::shared_ptr<State> state_ = std::make_shared<State>();
   std::unique_ptr<Operations> operations_ = std::make_unique<Operations>();
+  std::shared_ptr<Operation> newest_;  // The operation begun last; null before the first.
 };
 
 /// Adds the class Reader, a subscription to a run's versions.

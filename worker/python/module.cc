@@ -38,7 +38,8 @@ std::vector<StoredTensor> StoredTensors(const std::vector<Stored>& tensors) {
   return stored;
 }
 
-/// One worker. Its calls return at once, and a thread of its own does what they ask for, in order.
+/// One worker. Its calls return at once, and a thread of its own does what they ask for, in order;
+/// but OnGradient and HasToExchange wait for that thread, and then do it themselves.
 class Worker {
  public:
   PendingResult Join(const std::string& coordinator, std::optional<uint32_t> worker,
@@ -177,12 +178,12 @@ class Worker {
       tensors.push_back(
           reinterpret_cast<const float*>(place));  // NOLINT(performance-no-int-to-ptr)
     }
-    Session& session = this->session();
+    Session& session = IdleSession();
     const py::gil_scoped_release release;
     Check(session.OnGradient(std::move(tensors)));
   }
 
-  bool HasToExchange() { return session().has_to_exchange(); }
+  bool HasToExchange() { return IdleSession().has_to_exchange(); }
 
   PendingResult ExchangeWeights() {
     return Begin([](State& state) { return state.session->ExchangeWeights(); });
@@ -342,6 +343,12 @@ class Worker {
       throw Failure(absl::FailedPreconditionError("the worker has not joined a run"));
     }
     return *state->session;
+  }
+
+  /// Waits until the worker is in no operation, and returns the session.
+  Session& IdleSession() {
+    operated_.AwaitIdle();
+    return session();
   }
 
   PendingResult Begin(const std::function<absl::Status(State&)>& work,

@@ -347,6 +347,7 @@ absl::StatusOr<bool> Session::Push(Values values) {
 
 void Session::GiveUpWork() {
   AbortOpen();
+  if (local_ != nullptr) local_->exchange.Abandon();
   client_->BeginPush(0, {.batches = at_hand_->batches});
   client_->AbortPush(0);
   at_hand_.reset();
@@ -356,6 +357,8 @@ absl::Status Session::Skip() {
   if (!at_hand_.has_value()) return Misuse("there is no work at hand: call fetch first");
   const uint64_t batch = at_hand_->batches.front().first;
   GiveUpWork();
+  // As where a training loop leaves a push out.
+  if (local_ != nullptr && settings_.worker.lands_apart()) local_->steps.ForgetState();
   return LeaveOut(batch, "no gradient: its step was skipped").status();
 }
 

@@ -84,7 +84,8 @@ namespace slipstream {
 /// run has finished; ABORTED, it failed; INVALID_ARGUMENT, what was given does not fit the run;
 /// RESOURCE_EXHAUSTED, the run takes no more workers; CANCELLED, after an interruption.
 ///
-/// Not thread-safe: one owner. EndTraining and what is constant may be used by any thread.
+/// Not thread-safe: one owner, though functions that follow one another may be called by different
+/// threads. EndTraining and what is constant may be used by any thread.
 class Session {
  public:
   struct Options {
@@ -155,17 +156,17 @@ class Session {
   // Local steps.
 
   /// Has the run's algorithm decide what the caller's steps on local_weights() come to, from the
-  /// servers' weights on. Returns whether there is work at hand: it is given up if fragments of its
+  /// weights at hand on. Returns whether there is work at hand: it is given up if fragments of its
   /// push have left. REQUIRES: the algorithm has local weights.
   absl::StatusOr<bool> BeginLocalSteps();
 
-  /// The weights to step, since BeginLocalSteps: weights(), unless these land apart. Then no
-  /// function uses them but FetchForPush, ExchangeWeights, Push and Finish.
+  /// The weights to step, since BeginLocalSteps: weights(), unless these land apart. Then only
+  /// BeginLocalSteps, FetchForPush, ExchangeWeights, Push and Finish use them.
   std::span<float> local_weights() {
     return settings_.worker.lands_apart() ? own_weights_.span() : weights_.span();
   }
 
-  /// Leaves it to the caller again.
+  /// Leaves to the caller again what steps come to.
   void EndLocalSteps();
 
   /// Tells the algorithm of a gradient before the step: the values of each tensor, or null for one
@@ -322,7 +323,7 @@ class Session {
     LocalExchange exchange;
   };
 
-  AlignedBuffer<float> own_weights_;  // Those of local steps, where weights() land apart.
+  AlignedBuffer<float> own_weights_;  // Weights of local steps, where weights() land apart.
   std::unique_ptr<Local> local_;      // Between BeginLocalSteps and EndLocalSteps.
 
   /// A push that was begun and is not complete.

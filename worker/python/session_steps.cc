@@ -45,6 +45,7 @@ absl::Status Session::OnGradient(std::vector<const float*> tensors) {
   }
   local_->model.SetGradient(std::move(tensors));
   local_->steps.OnGradient(at_hand_->batches.front().first);
+  local_->model.SetGradient({});  // The caller frees them now.
   return absl::OkStatus();
 }
 

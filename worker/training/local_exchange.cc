@@ -102,6 +102,12 @@ std::optional<std::string> LocalExchange::PrepareRest(std::optional<float> loss)
   return Prepare(servers_.ShardsToPush(), loss);
 }
 
+void LocalExchange::Abandon() {
+  left_after_ = 0;
+  is_on_the_way_ = false;
+  nonfinite_.reset();
+}
+
 std::optional<std::string> LocalExchange::Prepare(const std::vector<ShardId>& shards,
                                                   std::optional<float> loss) {
   std::optional<std::string> nonfinite;

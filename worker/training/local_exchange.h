@@ -82,6 +82,9 @@ class LocalExchange {
   /// those of the whole push that are not finite. REQUIRES: a step was taken.
   std::optional<std::string> PrepareRest(std::optional<float> loss);
 
+  /// Forgets what it knows of the push that is being computed, which is given up.
+  void Abandon();
+
   /// CANCELLED if the client's next action is not to compute `batches`.
   static absl::Status CheckWanted(const absl::StatusOr<GradientClient::Step>& step,
                                   const BatchRanges& batches);
@@ -102,12 +105,12 @@ class LocalExchange {
 
   // Since the last Settle.
   std::vector<ParameterRange> without_effect_;
-  std::vector<ParameterRange> landed_;  // With fragments.
+  std::vector<ParameterRange> landed_;  // With fragments alone.
 
   // With fragments: the state of the push that is being computed.
   uint64_t left_after_ = 0;               // The number of steps after which a part left last.
   bool is_on_the_way_ = false;            // A part has left, and its weights have not landed.
-  std::optional<std::string> nonfinite_;  // Of a part that therefore did not leave.
+  std::optional<std::string> nonfinite_;  // Why a part did not leave: its values are not finite.
 };
 
 }  // namespace slipstream

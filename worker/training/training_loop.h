@@ -178,7 +178,7 @@ class TrainingLoop {
   StepFigures& figures_;
   Interruption& interruption_;
 
-  std::optional<LocalExchange> exchange_;  // Of local steps.
+  std::optional<LocalExchange> exchange_;  // Set if the worker takes local steps.
 
   std::vector<std::unique_ptr<BatchFeed>> feeds_;  // By plan.
   RandomStream delays_;

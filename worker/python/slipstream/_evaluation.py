@@ -2,13 +2,36 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from typing import Any, Callable, Mapping, Optional
+from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional
 
+from ._arrays import as_loaded
 from ._errors import Refused
+from ._pending import wait
+
+if TYPE_CHECKING:
+    from ._run import Run
 
 # Measures the weights in a mapping of names to arrays, and returns what `measures_of` takes.
 EvaluationFunction = Callable[[Mapping[str, Any]], Any]
+
+
+def evaluate(run: Run) -> None:
+    """Makes the evaluation that a run has ordered from this worker, which has a function for it."""
+    assert run._evaluation is not None
+    directory = os.environ.get("SLIPSTREAM_RUN_DIR", "")
+    try:
+        weights = as_loaded(run._views(wait(run._worker.begin_evaluation())))
+        state = run._state_with(weights)
+        run._is_evaluating = True
+        measures = measures_by(run._evaluation, state)
+        wait(run._worker.end_evaluation(*measures, directory, run._beside(state, weights)))
+    except Exception as error:
+        run._go(f"evaluation: {type(error).__name__}: {error}")
+        raise
+    finally:
+        run._is_evaluating = False
 
 
 def measures_by(function: EvaluationFunction, weights: Mapping[str, Any]) -> tuple[float, Optional[float], int]:

@@ -33,7 +33,7 @@ class _CountedSteps:
         self._memory = shared_module(run, model)
         self._optimizer = optimizer
         self._fresh = copy.deepcopy(optimizer.state_dict())
-        self._has_work = False
+        self._work: Optional[list[tuple[int, int]]] = None  # That of the steps; None once none is left.
         self._taken = 0
         self._absent: set[str] = set()  # Parameters without a gradient in any of these steps.
         self._step: Optional[Callable[..., Any]] = None
@@ -49,6 +49,7 @@ class _CountedSteps:
         if self._run.settings.lands_apart:
             self._memory.lie_in(self._run._views(self._worker.local_weights()))
         self._fetch()
+        self._run._stepped_by = self._name
         self._step = self._optimizer.step
         # A method of the optimizer's, as schedulers of the learning rate wrap the one that they find.
         step = types.MethodType(lambda _, *words, **named: self._counted_step(*words, **named),
@@ -59,7 +60,10 @@ class _CountedSteps:
     def __exit__(self, *_: object) -> None:
         assert self._step is not None
         setattr(self._optimizer, "step", self._step)
+        self._run._stepped_by = ""
         self._worker.end_local_steps()
+        if self._run.settings.lands_apart and not self._run.settings.keeps_weights:
+            self._run._work = None  # Given up if fragments of its push have left; else the next fetch has it.
 
     def _gradients(self) -> list[torch.Tensor]:
         """Returns the gradients of a mini-batch, if the algorithm pushes gradients: in the order of the
@@ -70,9 +74,13 @@ class _CountedSteps:
 
     def _counted_step(self, closure: Optional[Callable[[], Any]] = None, **named: Any) -> Any:
         assert self._step is not None
-        if not self._has_work:
+        if self._work is None:
             raise RunFinished("no work is left in this run")
         self._memory.check()
+        if self._run._work is not self._work:  # Another was skipped.
+            self._begin()
+        if self._taken == 0:
+            self._run._check_given()
         is_last = self._taken + 1 >= self._run.mini_batches_at_hand()
         is_wanted: list[bool] = []
 
@@ -104,11 +112,12 @@ class _CountedSteps:
         """Tells of the gradients of a mini-batch, before the step. Returns whether the push is wanted."""
         if is_last and self._run.settings.keeps_weights:
             self._memory.store()
-            if not self._run.fetch_center():
+            if not self._run._fetch_center():
                 return False
             self._memory.load()
-        gradients = self._gradients()  # Must live as long as the call.
+        gradients = self._gradients()
         self._worker.on_gradient([gradient.data_ptr() for gradient in gradients])
+        del gradients  # They had to live as long as the call.
         return True
 
     def _exchange_weights(self) -> None:
@@ -122,19 +131,25 @@ class _CountedSteps:
         if is_wanted:
             if not self._run.settings.keeps_weights:  # These were exchanged before the step.
                 self._memory.store()
-            self._run._begin_push(None, None, None, absent=self._absent)
+            self._run._begin_push(None, None, None, absent=self._absent, stepped_by=self._name)
         self._fetch(is_pushed=is_wanted)  # Now, as nobody tells of the next forward pass.
 
     @torch.no_grad()
     def _fetch(self, *, is_pushed: bool = False) -> None:
-        self._taken = 0
-        self._absent = set()
-        self._has_work = self._run.fetch()
-        if not self._has_work:
+        if not self._run.fetch():
+            self._work = None
             self._run.finish()
             return
         if is_pushed and self._run.last.outcome == "NONFINITE":
             self._reset_state()
+        self._begin()
+
+    @torch.no_grad()
+    def _begin(self) -> None:
+        """Begins the steps for the work at hand."""
+        self._work = self._run._work
+        self._taken = 0
+        self._absent = set()
         self._exchange_weights()
 
     def _reset_state(self) -> None:
@@ -148,8 +163,8 @@ _Steps = TypeVar("_Steps", bound=_CountedSteps)
 
 class LocalSteps(_CountedSteps):
     """Steps of an optimizer of your own on this worker's weights; what they did is pushed after each
-    `steps` of them. run.yaml says by worker.algorithm, local_sgd or diloco, what the servers make of
-    it, and by worker.steps how many they are.
+    `steps` of them, or part by part in between (worker.fragments). run.yaml says by worker.algorithm,
+    local_sgd or diloco, what the servers make of it, and by worker.steps how many they are.
 
         with slipstream.LocalSteps(run, model, optimizer):
             for positions in run.batches():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Collection, Iterable, Iterator, Mapping, 
 from . import _core, _models
 from ._arrays import as_loaded, clear, copy, numpy, views_of
 from ._errors import NotReady, Refused, RunFinished
-from ._evaluation import EvaluationFunction, measures_by
+from ._evaluation import EvaluationFunction, evaluate
 from ._pending import Pending, pass_on_log_lines, wait
 from ._results import Pulled, PushResult, result_of
 from ._settings import Settings
@@ -49,6 +49,7 @@ class Run:
         self._module: Optional["SharedModule"] = None  # What was synchronized, if it is a module.
         self._given: Optional[list[tuple[int, int]]] = None  # The work that `batches` gives out.
         self._has_begun_step = False  # Since the mini-batch was given out.
+        self._stepped_by = ""  # The class inside whose `with` block the program is.
         self._is_evaluating = False
         self._has_left = False
         self._process = os.getpid()
@@ -132,7 +133,7 @@ class Run:
         self._check_evaluation()
         work = wait(self._worker.next())
         if work is not None and self.settings.measured and self._worker.is_ordered():
-            self._evaluate()
+            evaluate(self)
             work = wait(self._worker.next())  # Brings newer weights.
         self._work = work
         self._take_result()
@@ -149,6 +150,10 @@ class Run:
         if not self.settings.keeps_weights:
             raise Refused(f"worker.algorithm is {self.settings.algorithm}: there is no center beside "
                           "the weights that `fetch` brings")
+        self._check_caller()
+        return self._fetch_center()
+
+    def _fetch_center(self) -> bool:
         if self._work is None:
             raise NotReady("the center is fetched for a push, and there is no work at hand: call fetch")
         self._has_center = wait(self._worker.fetch_for_push())
@@ -208,14 +213,25 @@ class Run:
         assert self._last is not None
         return self._last
 
-    def _begin_push(self, values: Optional[Mapping[str, Any]], examples: Optional[int],
-                    loss: Optional[float], label: int = 0, absent: Collection[str] = ()) -> None:
-        if self._work is None:
-            raise RunFinished("no work is left in this run") if self._is_over else NotReady(
-                "a push follows a fetch, each time: there are no weights that it was computed from")
+    def _check_caller(self, stepped_by: str = "") -> None:
+        """Raises NotReady inside the `with` block of a class whose steps push, unless that calls."""
+        if self._stepped_by != stepped_by:
+            raise NotReady(f"inside `with {self._stepped_by}(...)` the optimizer's steps exchange with the "
+                           "servers by themselves: leave the block first")
+
+    def _check_given(self) -> None:
         if self._given is not None and self._work is not self._given:
             raise NotReady("this push would use up a mini-batch that run.batches() has not given out yet: push "
                            "once for each, or choose your own with training.work: own")
+
+    def _begin_push(self, values: Optional[Mapping[str, Any]], examples: Optional[int],
+                    loss: Optional[float], label: int = 0, absent: Collection[str] = (),
+                    stepped_by: str = "") -> None:
+        self._check_caller(stepped_by)
+        if self._work is None:
+            raise RunFinished("no work is left in this run") if self._is_over else NotReady(
+                "a push follows a fetch, each time: there are no weights that it was computed from")
+        self._check_given()
         if self.settings.keeps_weights and not self._has_center:
             raise NotReady("the values are relative to the servers' newest weights: call fetch_center "
                            "before each push")
@@ -427,22 +443,6 @@ class Run:
                           "weights: call run.evaluate_by(function) before the first fetch, or set "
                           "evaluation.by to nobody")
 
-    def _evaluate(self) -> None:
-        """Makes the evaluation that was ordered."""
-        assert self._evaluation is not None
-        directory = os.environ.get("SLIPSTREAM_RUN_DIR", "")
-        try:
-            weights = as_loaded(self._views(wait(self._worker.begin_evaluation())))
-            state = self._state_with(weights)
-            self._is_evaluating = True
-            measures = measures_by(self._evaluation, state)
-            wait(self._worker.end_evaluation(*measures, directory, self._beside(state, weights)))
-        except Exception as error:
-            self._go(f"evaluation: {type(error).__name__}: {error}")
-            raise
-        finally:
-            self._is_evaluating = False
-
     # The end.
 
     def stop(self) -> None:
@@ -459,7 +459,7 @@ class Run:
         if self._is_pushed and self._work is None:
             self.fetch()  # Perhaps no work is left after that push.
         while not wait(self._worker.finish()):
-            self._evaluate()
+            evaluate(self)
         self._take_result()
         self._is_over = self._is_finished = True
         self._tell_of_weights()

@@ -6,6 +6,7 @@ from typing import Any, Callable, Iterable, Mapping, Optional
 
 import torch
 
+from ._arrays import plain_tensor
 from ._errors import NotReady, Refused, RunFinished
 from ._models import original, parameters_by_name, trained
 from ._results import PushResult
@@ -164,7 +165,8 @@ class SharedModule:
     def gradients(self) -> list[torch.Tensor]:
         """Returns the gradients in the order of the run's tensors, on the processor, one value after
         another; an empty one where there is none. Only those that are not so already are copied."""
-        return [_plain_gradient(self.trained[name].grad) for name in self.weights]
+        return [_plain_gradient(self.trained[name].grad, weights.numel(), name)
+                for name, weights in self.weights.items()]
 
     def without_gradient(self) -> set[str]:
         """Returns the parameters that have none, as they are frozen or forward did not use them."""
@@ -197,11 +199,19 @@ def check_fits(run: Run, name: str) -> None:
                       "worker.algorithm")
 
 
-def _plain_gradient(gradient: Optional[torch.Tensor]) -> torch.Tensor:
+def _plain_gradient(gradient: Optional[torch.Tensor], size: int, name: str) -> torch.Tensor:
     if gradient is None:
         return torch.empty(0)
-    dense = gradient.to_dense() if gradient.layout != torch.strided else gradient
-    return dense.detach().to("cpu", torch.float32).contiguous()
+    _check_real(gradient, name)
+    if gradient.numel() != size:
+        raise Refused(f"the gradient of {name} has {gradient.numel()} values, and the run's tensor {size}")
+    plain: torch.Tensor = plain_tensor(gradient)
+    return plain.to("cpu", torch.float32).contiguous()
+
+
+def _check_real(gradient: torch.Tensor, name: str) -> None:
+    if gradient.is_complex():
+        raise Refused(f"the gradient of {name} is complex; a run's tensors are float32")
 
 
 @torch.no_grad()
@@ -209,9 +219,8 @@ def take_gradient(target: torch.Tensor, gradient: Optional[torch.Tensor], name: 
     """Copies a gradient to the memory of the values to push."""
     if gradient is None:
         target.zero_()
-    elif gradient.is_complex():
-        raise Refused(f"the gradient of {name} is complex; a run's tensors are float32")
     else:
+        _check_real(gradient, name)
         target.copy_(gradient.to_dense() if gradient.layout != torch.strided else gradient)
 
 
