@@ -64,8 +64,8 @@ PushReceiver::Outcome PushReceiver::OnSharedChunk(PushChunk chunk) {
   if (!unread.ok()) return BrokenFraming(std::string(unread.status().message()));
   engine_.CountPushed(unread->count, unread->count * sizeof(float));
   Outcome outcome = OnChunk(std::move(chunk), *unread);
-  if (!std::holds_alternative<PushFraming::NeedMore>(outcome))
-    return outcome;  // The answer tells the worker.
+  // Otherwise the answer tells the worker.
+  if (!std::holds_alternative<PushFraming::NeedMore>(outcome)) return outcome;
   const absl::Status told = shared_->TellTaken();
   if (!told.ok()) return BrokenFraming(std::string(told.message()));
   return outcome;

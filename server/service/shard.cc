@@ -373,8 +373,9 @@ void Shard::ForgetBases() {
 }
 
 Answer Shard::WithValues(ShardAnswer answer) const {
-  if (answer.refusal.has_value())
+  if (answer.refusal.has_value()) {
     return {.call = answer.call, .refusal = ToStatus(*answer.refusal)};
+  }
   Answer given = {.call = answer.call,
                   .push = std::move(answer.push),
                   .header = std::move(answer.weights),
