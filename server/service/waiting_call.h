@@ -31,7 +31,10 @@ class WaitingCall {
 
 /// Gives each call its answer. No lock may be held.
 inline void Give(Answers answers) {
-  for (Answer& answer : answers) WaitingCall::Of(answer.call)->OnAnswer(std::move(answer));
+  for (Answer& answer : answers) {
+    WaitingCall* const call = WaitingCall::Of(answer.call);
+    call->OnAnswer(std::move(answer));
+  }
 }
 
 }  // namespace slipstream
