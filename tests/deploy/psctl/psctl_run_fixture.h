@@ -40,7 +40,11 @@ bool WaitUntil(const Condition& condition) {
 
 /// Returns whether the process runs. A process that has ended and is not reaped yet does not count.
 inline bool IsRunning(const std::string& pid) {
-  const std::string stat = ReadFile("/proc/" + pid + "/stat");
+  // getline() takes a process that ends while its file is read for one that has ended: ReadFile()
+  // would throw.
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string stat;
+  std::getline(file, stat);
   const size_t name_end = stat.rfind(')');
   return name_end != stat.npos && stat.at(name_end + 2) != 'Z';
 }
