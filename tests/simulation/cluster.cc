@@ -26,7 +26,7 @@ constexpr uint64_t kUnbounded = std::numeric_limits<uint64_t>::max();
 
 SimCluster::SimCluster(const Scenario& scenario, const Options& options)
     : scenario_(scenario),
-      trace_(queue_, options.prints_trace),
+      trace_(queue_, options.trace),
       chance_(scenario.seed, kWorldStream),
       network_(scenario, queue_, kNetworkStreams + options.luck),
       gradients_(scenario),
@@ -76,6 +76,9 @@ void SimCluster::Run() {
   for (uint32_t shard = 0; shard < scenario_.shards; ++shard) {
     const SimShard* const process = FindShard(ShardId{shard});
     history_.ends.push_back(process == nullptr ? ShardEnd() : process->End());
+    const ShardEnd& end = history_.ends.back();
+    trace_.Line("shard {} ends with version {} of {} gradients, mean staleness {}", shard,
+                Value(end.published), end.gradients, end.mean_staleness);
   }
 }
 

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_TESTS_SIMULATION_CLUSTER_H_
 
 #include <cstdint>
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,7 +33,7 @@ class SimCluster final : private ShardEnds {
  public:
   struct Options {
     bool restores = true;
-    bool prints_trace = false;
+    std::ostream* trace = nullptr;  // As in Simulate.
 
     /// Distinguishes runs of one scenario: with another `luck`, messages take other times.
     uint64_t luck = 0;

@@ -20,6 +20,7 @@
 #include "server/service/chunked_answer.h"
 #include "server/service/coordinator_wire.h"
 #include "server/service/orders_wire.h"
+#include "tests/simulation/trace_text.h"
 
 namespace slipstream {
 namespace {
@@ -73,9 +74,7 @@ SimShard::SimShard(ShardId shard, uint64_t number, const Scenario& scenario, boo
             process_, queue, network, *this) {}
 
 void SimShard::OnOrders(const ServerOrders& orders) {
-  trace_.Line("shard {} takes orders {} phase {} view {} of {}", Value(id_), orders.number,
-              static_cast<int>(orders.phase), Value(orders.view.number),
-              orders.view.members.size());
+  trace_.Line("shard {} takes orders {}", Value(id_), TextOf(orders));
   orders_ = orders;
   const bool is_first = !life_before_.has_value();
   if (is_first) {
@@ -252,11 +251,12 @@ void SimShard::NotePush(const Call& call, const PushHeader& header, const PushRe
 void SimShard::NoteOnePush(const Call& call, const PushHeader& header, const PushReply& reply,
                            bool is_later_part) {
   const Identity& identity = header.identity;
-  trace_.Line("shard {} push worker {}#{} sequence {} base {} batches {}+{}: {} version {} lag {}",
-              Value(id_), Value(identity.worker), Value(identity.incarnation),
-              Value(header.sequence), Value(header.base),
-              header.batches.empty() ? 0 : header.batches.front().first, CountOf(header.batches),
-              Name(reply.outcome), Value(reply.version), reply.staleness);
+  trace_.Line(
+      "shard {} push worker {}#{} sequence {} base {} batches {}+{}: {} version {} lag {} {}",
+      Value(id_), Value(identity.worker), Value(identity.incarnation), Value(header.sequence),
+      Value(header.base), header.batches.empty() ? 0 : header.batches.front().first,
+      CountOf(header.batches), Name(reply.outcome), Value(reply.version), reply.staleness,
+      reply.message);
   Show(PushDecided{KeyOf(id_, header), reply, call.stream->number, header.clock, header.rests,
                    header.count > 0, header.pull, header.batches, is_later_part});
 }
@@ -303,7 +303,8 @@ void SimShard::NotePublished(Version version) {
   const std::span<const float> values = weights->values();
   Show(VersionPublished{id_, machine().state().life, version,
                         std::make_shared<std::vector<float>>(values.begin(), values.end())});
-  trace_.Line("shard {} published version {}", Value(id_), Value(version));
+  trace_.Line("shard {} published version {} of {} examples, rate {}", Value(id_), Value(version),
+              machine().examples_applied(), machine().effective_learning_rate());
 }
 
 void SimShard::MayRestore() {
@@ -321,13 +322,18 @@ void SimShard::OnAnswer(Answer answer) {
     return;
   }
   Call& call = found->second;
-  if (!answer.refusal.ok()) return EndOnceSynced(call, answer.refusal);
+  if (!answer.refusal.ok()) {
+    trace_.Line("shard {} refuses call {}: {}", Value(id_), Value(answer.call),
+                answer.refusal.ToString());
+    return EndOnceSynced(call, answer.refusal);
+  }
   if (answer.header.has_value()) NoteServed(call, *answer.header);
   answer.Settle();
   Send(call, std::move(answer));
 }
 
 void SimShard::NoteServed(const Call& call, const WeightsHeader& weights) {
+  trace_.Line("shard {} answers call {} with {}", Value(id_), call.stream->number, TextOf(weights));
   WeightsServed served = {
       .shard = id_, .call = call.stream->number, .version = {weights.life, weights.version}};
   if (call.pull.has_value()) {

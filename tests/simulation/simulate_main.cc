@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -43,10 +44,13 @@ int main(int argc, char** argv) {
 
   uint64_t failed = 0;
   uint64_t run = 0;
+  uint64_t digest = 0xCBF29CE484222325u;  // Of all traces.
   for (uint64_t i = 0; i < seeds; ++i) {
     if (!HasAll(seed + i, only)) continue;
     ++run;
-    const slipstream::Simulated simulated = slipstream::Simulate(seed + i, prints_trace);
+    const slipstream::Simulated simulated =
+        slipstream::Simulate(seed + i, prints_trace ? &std::cout : nullptr);
+    digest = (digest ^ simulated.digest) * 0x100000001B3u;  // FNV-1a.
     if (seeds == 1) {
       fmt::print("{}\n", slipstream::Describe(slipstream::DrawScenario(seed)));
       fmt::print("{} steps, {} ms, trace {:016x}\n", simulated.steps,
@@ -57,6 +61,6 @@ int main(int argc, char** argv) {
     std::fputs(slipstream::Report(simulated).c_str(), stdout);
     if (until_failure) break;
   }
-  fmt::print("{} of {} seeds failed\n", failed, run);
+  fmt::print("{} of {} seeds failed, traces {:016x}\n", failed, run, digest);
   return failed == 0 ? 0 : 1;
 }

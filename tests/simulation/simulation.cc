@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <ostream>
 
 #include "tests/simulation/checkers.h"
 #include "tests/simulation/cluster.h"
@@ -94,14 +95,14 @@ void Repeat(const Scenario& scenario, Simulated& simulated) {
 
 }  // namespace
 
-Simulated Simulate(uint64_t seed, bool prints_trace) {
+Simulated Simulate(uint64_t seed, std::ostream* trace) {
   repeat_line = RepeatLine(seed);
   // The lines of all processes would come together, and none says which one it is from.
   spdlog::set_level(spdlog::level::off);
   const auto before = std::signal(SIGABRT, OnAbort);
   const Scenario scenario = DrawScenario(seed);
-  if (prints_trace) std::printf("%s\n", Describe(scenario).c_str());
-  SimCluster cluster(scenario, {.prints_trace = prints_trace});
+  if (trace != nullptr) *trace << Describe(scenario) << '\n';
+  SimCluster cluster(scenario, {.trace = trace});
   cluster.Run();
   Simulated simulated = {.seed = seed,
                          .findings = CheckAll(scenario, cluster.history()),

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_TESTS_SIMULATION_SIMULATION_H_
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -21,9 +22,10 @@ struct Simulated {
   absl::Duration time;
 };
 
-/// Draws and runs one cluster and checks all promises. If a check within the cores ends the process
-/// meanwhile, it first prints the command that repeats the run.
-Simulated Simulate(uint64_t seed, bool prints_trace = false);
+/// Draws and runs one cluster and checks all promises. Writes its settings and its events to
+/// `trace`, unless that is null. If a check within the cores ends the process meanwhile, it first
+/// prints the command that repeats the run.
+Simulated Simulate(uint64_t seed, std::ostream* trace = nullptr);
 
 /// Returns the findings and the command that repeats them.
 std::string Report(const Simulated& simulated);

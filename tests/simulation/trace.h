@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdio>
+#include <ostream>
 #include <string>
 #include <utility>
 
@@ -13,13 +13,13 @@
 
 namespace slipstream {
 
-/// The events of a run as lines of text. They are printed on request, and always condensed into one
-/// number, by which two runs are compared.
+/// The events of a run as lines of text. They are written out on request, and always condensed into
+/// one number, by which two runs are compared.
 ///
-/// Not thread-safe: one owner. `queue` must outlive it.
+/// Not thread-safe: one owner. `queue`, and `out` if it is not null, must outlive it.
 class Trace {
  public:
-  Trace(const EventQueue& queue, bool prints) : queue_(queue), prints_(prints) {}
+  Trace(const EventQueue& queue, std::ostream* out) : queue_(queue), out_(out) {}
 
   template <typename... Arguments>
   void Line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
@@ -30,14 +30,14 @@ class Trace {
     for (const char letter : line) {
       digest_ = (digest_ ^ static_cast<unsigned char>(letter)) * 0x100000001B3u;  // FNV-1a.
     }
-    if (prints_) std::fputs(line.c_str(), stdout);
+    if (out_ != nullptr) *out_ << line;
   }
 
   uint64_t digest() const { return digest_; }
 
  private:
   const EventQueue& queue_;
-  const bool prints_;
+  std::ostream* const out_;
   uint64_t digest_ = 0xCBF29CE484222325u;
 };
 
