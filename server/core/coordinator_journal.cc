@@ -40,7 +40,7 @@ std::string Coordinator::Save() const {
 
 absl::StatusOr<Coordinator::SavedRun> Coordinator::PeekAt(std::string_view bytes) {
   ArchiveReader reader(bytes);
-  SavedRun saved;
+  SavedRun saved = {.phase = Phase{}};
   bool may_exit = false;
   reader(saved.run, saved.phase, may_exit);
   if (!reader.ok() || saved.phase < Phase::kWaitingForServers || saved.phase > Phase::kFailed) {

@@ -56,7 +56,7 @@ absl::StatusOr<ShardState> DecodeShardState(std::string_view bytes) {
   ArchiveReader reader(bytes);
   reader(state);
   if (!reader.is_complete()) {
-    return absl::DataLossError("the bytes are not the state of a shard of this program's version");
+    return absl::DataLossError("the bytes are not the state of a shard");
   }
   const bool has_versions = !state.versions.empty() &&
                             state.versions.size() <= Value(state.decided) + 1 &&

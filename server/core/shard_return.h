@@ -43,12 +43,12 @@ struct EndedProcess {
 /// again. REQUIRES: end.oldest_kept is at most the published version.
 ShardState Continued(ShardState state, const EndedProcess& end);
 
-/// Returns the state as bytes. Only the same version of the program can read them. REQUIRES: the
-/// open round has no contributions.
+/// Returns the state as bytes, which later releases can read, too. REQUIRES: the open round has no
+/// contributions.
 std::string EncodeShardState(const ShardState& state);
 
-/// Returns the state of which EncodeShardState made these bytes; DATA_LOSS if they are not such
-/// bytes. Damage that leaves numbers which a state may have is not noticed.
+/// Returns the state of which EncodeShardState made these bytes, in this release or an earlier one;
+/// DATA_LOSS if they are not such bytes. Damage that leaves numbers which a state may have is not noticed.
 absl::StatusOr<ShardState> DecodeShardState(std::string_view bytes);
 
 }  // namespace slipstream

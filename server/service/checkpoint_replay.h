@@ -43,7 +43,7 @@ struct ReplayedLog {
 /// the memory of one shard and, with `to`, of a checkpoint beside.
 ///
 /// DATA_LOSS with file and position if the log is damaged. FAILED_PRECONDITION if the checkpoint
-/// was made without a log, or does not fit the run, or if another version of the program wrote any
+/// was made without a log, or does not fit the run, or if a later release wrote any
 /// of this. RESOURCE_EXHAUSTED if there is not enough memory. Takes as long as the updates do.
 absl::StatusOr<ReplayedLog> ReplayLog(Disk& disk, const LoggedShard& logged,
                                       const CheckpointFolder& from, const CheckpointFolder* to);

@@ -11,7 +11,7 @@ namespace slipstream {
 /// The events that change what a shard does later. They are recorded behind the decision that they
 /// bring about, and before the shard carries it out.
 enum class ShardEvent : uint8_t {
-  kOrders,
+  kOrders = 1,
   kCoordinatorAsked,
   kCoordinatorAnswered,
   kInitialWeights,  // Initial weights have come or are in place; the log does not have them.
@@ -26,8 +26,8 @@ enum class ShardEvent : uint8_t {
   kProcessEnd,  // The process ended, and another one goes on.
 };
 
-/// Returns an event with its arguments as bytes. Only the same version of the program can read
-/// them.
+/// Returns an event with its arguments as bytes. A later release reads them, too; arguments that it
+/// adds have their defaults then.
 template <typename... Arguments>
 std::string EncodeEvent(ShardEvent event, const Arguments&... arguments) {
   ArchiveWriter archive;

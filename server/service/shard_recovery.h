@@ -22,8 +22,8 @@ using CheckSave = std::function<std::string(const ShardSave& saved)>;
 
 /// Fills `arrays`, which are those of Shard::NewArrays, from a checkpoint, and returns the rest of
 /// it. The weights of its bases are in buffers of `state`, which made the arrays. DATA_LOSS, naming
-/// the file and the place, if the checkpoint is damaged; FAILED_PRECONDITION if another version of
-/// the program wrote it, if it has no such arrays, or, naming the file, if `check` finds what does
+/// the file and the place, if the checkpoint is damaged; FAILED_PRECONDITION if a later release
+/// wrote it, if it has no such arrays, or, naming the file, if `check` finds what does
 /// not fit; UNAVAILABLE if there is not enough memory. After a failure the arrays hold anything.
 /// Takes as long as the disk does. Thread-safe, if nobody else uses the arrays.
 absl::StatusOr<ShardSave> LoadCheckpoint(const CheckpointFolder& from, const ArrayBuffers& arrays,
@@ -54,7 +54,7 @@ struct RedoneLog {
 /// all there was never told to anybody, and is left out. The files stay as they are.
 ///
 /// DATA_LOSS with file and position if the log is damaged, or has events that no shard in this
-/// state records; FAILED_PRECONDITION if another version of the program wrote it. The shard's state
+/// state records; FAILED_PRECONDITION if a later release wrote it. The shard's state
 /// has no meaning then. Takes as long as the updates in the log do. REQUIRES: BeginRedo was called;
 /// EndRedo has to follow.
 absl::StatusOr<RedoneLog> RedoLog(Disk& disk, const std::string& directory, uint64_t first,

@@ -137,11 +137,9 @@ absl::Status CheckpointFolder::ReadBlocks(const ManifestFile& file, const BlockR
 }
 
 absl::StatusOr<std::string> CheckpointFolder::ReadState() const {
-  if (manifest_.program != kVersion) {
-    return absl::FailedPreconditionError(fmt::format(
-        "{}: slipstream {} has written it, and this is {}, which cannot read its state; its {} can "
-        "be read",
-        path_, manifest_.program, kVersion, kWeightsFile));
+  if (const std::string why = WhyUnreadable(manifest_.format, manifest_.program); !why.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: {}; its {} can be read", path_, why, kWeightsFile));
   }
   std::string state;
   const absl::Status read =

@@ -49,8 +49,7 @@ class CheckpointFolder {
   /// nothing.
   absl::Status CheckSizes() const;
 
-  /// Returns the encoded state. FAILED_PRECONDITION if another version of the program wrote it, as
-  /// only that one can read it.
+  /// Returns the encoded state. FAILED_PRECONDITION if a later release wrote it.
   absl::StatusOr<std::string> ReadState() const;
 
   /// Fills the arrays; those of the checkpoint that are not named are left out. FAILED_PRECONDITION

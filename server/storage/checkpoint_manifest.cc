@@ -10,6 +10,8 @@
 #include <tuple>
 #include <utility>
 
+#include "common/process/version.h"
+
 namespace slipstream {
 namespace {
 
@@ -17,7 +19,6 @@ constexpr std::string_view kBasePrefix = "base-";
 
 constexpr std::string_view kFirstLine = "slipstream checkpoint";
 constexpr std::string_view kChecksum = "checksum ";
-constexpr uint64_t kFormat = 1;
 constexpr size_t kHashDigits = 32;
 constexpr size_t kLastLineBytes = kChecksum.size() + kHashDigits + 1;
 
@@ -110,9 +111,7 @@ ManifestFile ReadFile(LineReader& reader) {
   return file;
 }
 
-CheckpointManifest ReadFacts(LineReader& reader) {
-  CheckpointManifest manifest;
-  manifest.program = reader.Text("program");
+void ReadFacts(LineReader& reader, CheckpointManifest& manifest) {
   const std::string_view saved = reader.Text("saved");
   std::string error;
   (void)absl::ParseTime(absl::RFC3339_full, absl::string_view(saved.data(), saved.size()),
@@ -128,7 +127,6 @@ CheckpointManifest ReadFacts(LineReader& reader) {
   manifest.facts.saved.version = Version{reader.Number("version")};
   manifest.facts.saved.stage = static_cast<uint32_t>(reader.Number("stage"));
   if (reader.is_next("log")) manifest.facts.log = reader.Number("log");
-  return manifest;
 }
 
 /// Returns whether the sizes of files and arrays agree, so that readers need not look again.
@@ -168,8 +166,8 @@ std::string WithChecksum(std::string lines) {
 std::string EncodeManifest(const CheckpointManifest& manifest) {
   const CheckpointFacts& facts = manifest.facts;
   std::string text = fmt::format("{}\nformat {}\nprogram {}\nsaved {}\nrun {:016x}\nshard {}\n",
-                                 kFirstLine, kFormat, manifest.program, TimeText(manifest.saved_at),
-                                 facts.run, Value(facts.shard));
+                                 kFirstLine, manifest.format, manifest.program,
+                                 TimeText(manifest.saved_at), facts.run, Value(facts.shard));
   text += fmt::format("range {}:{}\nlife {}\nversion {}\nstage {}\n", facts.range.begin,
                       facts.range.end, Value(facts.saved.life), Value(facts.saved.version),
                       facts.saved.stage);
@@ -197,11 +195,8 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   LineReader reader(body);
   const bool is_manifest = reader.Line() == kFirstLine;
   const uint64_t format = reader.Number("format");
-  if (is_manifest && reader.is_ok() && format != kFormat) {
-    return absl::FailedPreconditionError(
-        fmt::format("it has format {}, and this program reads format {}", format, kFormat));
-  }
-  CheckpointManifest manifest = ReadFacts(reader);
+  CheckpointManifest manifest = {.format = format, .program = std::string(reader.Text("program"))};
+  ReadFacts(reader, manifest);
   while (reader.is_ok() && reader.is_next("array")) {
     auto [values, name] = ReadSized(reader, "array");
     manifest.arrays.push_back({.name = std::move(name), .values = values});
@@ -210,6 +205,9 @@ absl::StatusOr<CheckpointManifest> ParseManifest(std::string_view text) {
   // Comparing with what would be written refuses every other way to write a number.
   if (!is_manifest || !reader.is_ok() || !IsConsistent(manifest) ||
       EncodeManifest(manifest) != text) {
+    // A later release may have more lines.
+    const std::string why = WhyUnreadable(format, manifest.program);
+    if (is_manifest && !why.empty()) return absl::FailedPreconditionError(why);
     return absl::DataLossError("its checksum is right, but it is no manifest of a checkpoint");
   }
   return manifest;

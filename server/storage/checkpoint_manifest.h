@@ -68,7 +68,8 @@ struct ManifestArray {
 /// The file MANIFEST of a checkpoint: text, one fact per line, with a checksum of all of it in its
 /// last line. README.md in this folder shows one.
 struct CheckpointManifest {
-  /// The version of the program that wrote the checkpoint.
+  /// kDurableFormat and kVersion of the program that wrote the checkpoint.
+  uint64_t format = 0;
   std::string program;
   absl::Time saved_at;  // In whole seconds.
   CheckpointFacts facts;

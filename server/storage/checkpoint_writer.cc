@@ -87,7 +87,8 @@ absl::StatusOr<uint64_t> WriteCheckpoint(Disk& disk, const std::string& folder,
   const std::string header = EncodeModelHeader(tensors, DescribePart(facts));
   const auto length = std::bit_cast<std::array<std::byte, 8>>(uint64_t{header.size()});
   Pieces others;
-  CheckpointManifest manifest = {.program = std::string(kVersion),
+  CheckpointManifest manifest = {.format = kDurableFormat,
+                                 .program = std::string(kVersion),
                                  .saved_at = absl::Now(),
                                  .facts = facts,
                                  .arrays = {},

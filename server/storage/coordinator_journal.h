@@ -34,8 +34,8 @@ struct SavedCoordinator {
 /// place, and the call may be repeated: it begins with a new file each time.
 absl::Status WriteJournal(const std::string& directory, const SavedCoordinator& saved);
 
-/// Reads the state; nothing if there is none. Fails if it is damaged, or was written by another
-/// version of the program.
+/// Reads the state; nothing if there is none. Fails if it is damaged, or if a later release has
+/// written it.
 absl::StatusOr<std::optional<SavedCoordinator>> ReadJournal(const std::string& directory);
 
 }  // namespace slipstream

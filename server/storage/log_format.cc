@@ -4,6 +4,7 @@
 
 #include "common/base/archive.h"
 #include "common/base/check.h"
+#include "common/base/fixed_bytes.h"
 
 namespace slipstream {
 namespace {
@@ -15,9 +16,7 @@ constexpr size_t kHashBytes = 16;
 
 std::string WithHash(std::string text) {
   const BlockHash hash = HashOf(std::as_bytes(std::span(text)));
-  ArchiveWriter writer;
-  writer(hash.high, hash.low);
-  return text + writer.Take();
+  return text + FixedBytes({hash.high, hash.low});
 }
 
 /// Returns what WithHash was given behind `name`; nothing if WithHash did not make `bytes`.
@@ -25,8 +24,7 @@ std::optional<std::string_view> BodyOf(std::span<const std::byte> bytes, std::st
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!text.starts_with(name)) return std::nullopt;
   BlockHash hash;
-  ArchiveReader reader(text.substr(text.size() - kHashBytes));
-  reader(hash.high, hash.low);
+  ReadFixedBytes(text.substr(text.size() - kHashBytes), {&hash.high, &hash.low});
   if (hash != HashOf(bytes.first(bytes.size() - kHashBytes))) return std::nullopt;
   return text.substr(name.size(), text.size() - name.size() - kHashBytes);
 }
@@ -53,10 +51,9 @@ std::optional<SegmentHead> DecodeHead(std::span<const std::byte> bytes) {
 }
 
 std::string EncodeBatchHeader(const BatchHeader& header) {
-  ArchiveWriter writer;
-  writer(header.segment, header.batch, header.bytes, header.records, header.body.high,
-         header.body.low);
-  return WithHash(std::string(kBatchName) + writer.Take());
+  return WithHash(std::string(kBatchName) +
+                  FixedBytes({header.segment, header.batch, header.bytes, header.records,
+                              header.body.high, header.body.low}));
 }
 
 std::optional<BatchHeader> DecodeBatchHeader(std::span<const std::byte> bytes) {
@@ -64,9 +61,8 @@ std::optional<BatchHeader> DecodeBatchHeader(std::span<const std::byte> bytes) {
   const std::optional<std::string_view> body = BodyOf(bytes.first(kBatchHeaderBytes), kBatchName);
   if (!body) return std::nullopt;
   BatchHeader header;
-  ArchiveReader reader(*body);
-  reader(header.segment, header.batch, header.bytes, header.records, header.body.high,
-         header.body.low);
+  ReadFixedBytes(*body, {&header.segment, &header.batch, &header.bytes, &header.records,
+                         &header.body.high, &header.body.low});
   return header;
 }
 

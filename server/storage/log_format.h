@@ -17,12 +17,9 @@ namespace slipstream {
 /// old bytes or the new ones.
 inline constexpr size_t kSectorBytes = 512;
 
-/// The format that this program writes.
-inline constexpr uint64_t kLogFormat = 2;
-
 /// The first sector of a segment.
 struct SegmentHead {
-  uint64_t format = 0;
+  uint64_t format = 0;  // kDurableFormat of the program that wrote it.
 
   /// The version of the program that wrote the segment.
   std::string program;
@@ -60,7 +57,7 @@ inline constexpr size_t kBatchHeaderBytes = 72;
 std::string EncodeHead(const SegmentHead& head);
 
 /// Returns the head at the beginning of `bytes`; nothing if there is none with a right checksum. Of
-/// a head of another format, only the format has a meaning.
+/// a head of another format, only format and program have a meaning.
 std::optional<SegmentHead> DecodeHead(std::span<const std::byte> bytes);
 
 /// Returns kBatchHeaderBytes bytes.

@@ -45,7 +45,7 @@ absl::StatusOr<LogSegmentWriter> LogSegmentWriter::Create(Disk& disk, const std:
   if (!entries.ok()) return entries.status();
   const auto before = std::ranges::find(*entries, SegmentName(number - 1), &DiskEntry::name);
   const std::string head =
-      EncodeHead({.format = kLogFormat,
+      EncodeHead({.format = kDurableFormat,
                   .program = std::string(kVersion),
                   .number = number,
                   .bytes_before = before == entries->end() ? 0 : before->bytes});

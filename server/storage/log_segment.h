@@ -77,7 +77,7 @@ class LogSegmentWriter {
 class LogSegmentReader {
  public:
   /// NOT_FOUND if there is no such segment, DATA_LOSS with its path if its head is damaged,
-  /// FAILED_PRECONDITION if another version of the program wrote it. A file without a whole head
+  /// FAILED_PRECONDITION if a later release wrote it. A file without a whole head
   /// and without anything behind it is what a crash leaves of Create: a torn tail from byte 0.
   static absl::StatusOr<LogSegmentReader> Open(Disk& disk, const std::string& directory,
                                                uint64_t number);

@@ -43,15 +43,8 @@ absl::Status LogSegmentReader::ReadHead() {
   }
   // The first batch is written once the head is on the disk.
   if (!head_) return DamagedBytes(path_, 0, kSectorBytes, "are not the head of a log's segment");
-  if (head_->format != kLogFormat) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: it has format {}, and this program reads format {}", path_, head_->format,
-                    kLogFormat));
-  }
-  if (head_->program != kVersion) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: slipstream {} has written it, and this is {}, which cannot read it", path_,
-                    head_->program, kVersion));
+  if (const std::string why = WhyUnreadable(head_->format, head_->program); !why.empty()) {
+    return absl::FailedPreconditionError(fmt::format("{}: {}", path_, why));
   }
   if (head_->number != number_) {
     return absl::DataLossError(fmt::format("{}: is {}", path_, SegmentName(head_->number)));

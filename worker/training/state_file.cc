@@ -18,7 +18,9 @@ namespace {
 
 /// The key of the format's number, by which a worker's state is told from a model.
 constexpr char kFormatKey[] = "worker_state_format";
-constexpr char kFormat[] = "1";
+
+constexpr char kProgramKey[] = "written_by";
+constexpr std::string_view kProgramPrefix = "slipstream ";
 
 /// The key of the checksum of all other metadata. That of the values is kWeightsSha256.
 constexpr char kChecksumKey[] = "metadata_xxh3";
@@ -35,8 +37,8 @@ std::string ChecksumOf(ModelMetadata metadata) {
 ModelMetadata Describe(const StateOwner& owner, const StateMoment& moment,
                        std::span<const float> values) {
   ModelMetadata metadata(owner.begin(), owner.end());
-  metadata[kFormatKey] = std::string(kFormat);
-  metadata["written_by"] = fmt::format("slipstream {}", kVersion);
+  metadata[kFormatKey] = fmt::format("{}", kDurableFormat);
+  metadata[kProgramKey] = fmt::format("{}{}", kProgramPrefix, kVersion);
   metadata["steps"] = fmt::format("{}", moment.steps);
   metadata["incarnation"] = fmt::format("{}", Value(moment.incarnation));
   metadata["pushes"] = fmt::format("{}", fmt::join(moment.pushes, ","));
@@ -48,9 +50,10 @@ ModelMetadata Describe(const StateOwner& owner, const StateMoment& moment,
 }
 
 /// Returns the value of a key; empty if there is none.
-std::string ValueOf(const ModelMetadata& metadata, const std::string& key) {
+const std::string& ValueOf(const ModelMetadata& metadata, const std::string& key) {
+  static const std::string kNone;
   const auto found = metadata.find(key);
-  return found == metadata.end() ? "" : found->second;
+  return found == metadata.end() ? kNone : found->second;
 }
 
 absl::Status CheckOwner(const ModelMetadata& metadata, const StateOwner& owner) {
@@ -70,9 +73,13 @@ absl::Status CheckMetadata(const ModelMetadata& metadata, const StateOwner& owne
   if (ValueOf(metadata, kChecksumKey) != ChecksumOf(metadata)) {
     return absl::DataLossError("damaged: the checksum of its metadata is wrong");
   }
-  if (format != kFormat) {
-    return absl::FailedPreconditionError(
-        fmt::format("it has format {}, and this program reads format {}", format, kFormat));
+  uint64_t number = 0;
+  if (!absl::SimpleAtoi(format, &number))
+    return absl::DataLossError("it is not the state of a worker");
+  std::string_view program = ValueOf(metadata, kProgramKey);
+  if (program.starts_with(kProgramPrefix)) program.remove_prefix(kProgramPrefix.size());
+  if (const std::string why = WhyUnreadable(number, program); !why.empty()) {
+    return absl::FailedPreconditionError(why);
   }
   return CheckOwner(metadata, owner);
 }

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/process/version.h"
 #include "server/storage/log_segment.h"
 #include "server/storage/posix_disk.h"
 #include "tests/server/storage/checkpoint_fixture.h"
@@ -268,11 +269,12 @@ TEST_F(CheckpointStoreTest, ACheckpointFromElsewhereIsNotOffered) {
   EXPECT_EQ(log_.Count("checkpoint-0-2: is the checkpoint checkpoint-0-1 of run "), 1);
 }
 
-TEST_F(CheckpointStoreTest, NamesTheOtherProgramWhoseStateItCannotRead) {
+TEST_F(CheckpointStoreTest, NamesTheLaterReleaseWhoseStateItCannotRead) {
   SaveAll({Saved(0, 1)});
   std::string& text = disk_.BytesOf(std::string(kDirectory) + "/checkpoint-0-1/MANIFEST");
   CheckpointManifest manifest = ParseManifest(text).value();
-  manifest.program = "0.0.9";
+  manifest.format = kDurableFormat + 1;
+  manifest.program = "9.0.0";
   text = EncodeManifest(manifest);
   std::vector<float> weights(kRange.size());
 
@@ -281,7 +283,7 @@ TEST_F(CheckpointStoreTest, NamesTheOtherProgramWhoseStateItCannotRead) {
 
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(refused.message()),
-              AllOf(HasSubstr("checkpoint-0-1: slipstream 0.0.9 has written it"),
+              AllOf(HasSubstr("checkpoint-0-1: slipstream 9.0.0 has written it"),
                     HasSubstr("weights.safetensors can be read")));
   EXPECT_TRUE(LoadArrays(*store_, Saved(0, 1), {&array, 1}).ok());
   EXPECT_EQ(weights, Content::Of(1).weights);

@@ -76,10 +76,10 @@ TEST_F(CoordinatorJournalTest, RefusesEveryBitFlip) {
   }
 }
 
-TEST_F(CoordinatorJournalTest, NamesTheVersionOfTheProgramThatWroteIt) {
-  std::ofstream(path_) << "slipstream coordinator state, format 1, written by version 0.0.1\nrest";
+TEST_F(CoordinatorJournalTest, NamesTheReleaseThatWroteWhatItCannotRead) {
+  std::ofstream(path_) << "slipstream coordinator state, format 9, written by version 9.0.0\nrest";
   EXPECT_THAT(std::string(ReadJournal(directory_).status().message()),
-              HasSubstr("written by version 0.0.1"));
+              HasSubstr("slipstream 9.0.0 has written it, in format 9"));
 }
 
 TEST_F(CoordinatorJournalTest, SaysWhyItCannotBeWritten) {

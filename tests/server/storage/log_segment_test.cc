@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/process/version.h"
 #include "tests/server/storage/log_fixture.h"
 #include "tests/support/simulated_disk.h"
 
@@ -129,19 +130,18 @@ TEST_F(LogSegmentTest, ASegmentIsMadeOnce) {
   EXPECT_THAT(ReadLog(disk_)->records, ElementsAre("x"));
 }
 
-TEST_F(LogSegmentTest, NamesTheOtherProgramThatWroteIt) {
+TEST_F(LogSegmentTest, NamesTheLaterReleaseThatWroteIt) {
   WriteSegment(1, {"x"});
   std::string& bytes = Bytes(1);
   SegmentHead head = DecodeHead(std::as_bytes(std::span(bytes))).value();
-  head.program = "0.0.9";
+  head.program = "9.0.0";
   bytes.replace(0, kSectorBytes, EncodeHead(head));
-  ExpectRefused(absl::StatusCode::kFailedPrecondition,
-                {"/log/log-1: slipstream 0.0.9 has written it"});
+  EXPECT_THAT(ReadLog(disk_)->records, ElementsAre("x")) << "it has a format that is known";
 
-  head.format = 3;
+  head.format = kDurableFormat + 1;
   bytes.replace(0, kSectorBytes, EncodeHead(head));
   ExpectRefused(absl::StatusCode::kFailedPrecondition,
-                {"/log/log-1: it has format 3, and this program reads format 2"});
+                {"/log/log-1: slipstream 9.0.0 has written it, in format 5, and this is "});
 }
 
 TEST_F(LogSegmentTest, ASegmentUnderTheNameOfAnotherIsRefused) {
