@@ -46,11 +46,11 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
   if (!has_plan() || !is_initialized()) {
     return Refusal(PushOutcome::kRetryLater, "the model has no initial weights yet");
   }
-  if (header.identity.run != state_.plan->run) {
-    return Refusal(PushOutcome::kWrongRun, "this is run " + Number(state_.plan->run) +
+  if (header.identity.run != state_.run.plan->run) {
+    return Refusal(PushOutcome::kWrongRun, "this is run " + Number(state_.run.plan->run) +
                                                ", the push is of " + Number(header.identity.run));
   }
-  if (header.shard_map != state_.plan->shard_map) {
+  if (header.shard_map != state_.run.plan->shard_map) {
     return Refusal(PushOutcome::kWrongShardMap, "the push was cut by another shard map");
   }
   // A push that is part of the weights from which this life began gets its answer again.
@@ -60,10 +60,10 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
     if (auto refusal = RefuseBySequence(header)) return refusal;
   }
   const bool is_excuse = IsExcuse(header);
-  if (header.count != state_.plan->count && !is_excuse) {
-    return Refusal(PushOutcome::kShapeMismatch, "this shard holds " + Number(state_.plan->count) +
-                                                    " values, the push has " +
-                                                    Number(header.count));
+  if (header.count != state_.run.plan->count && !is_excuse) {
+    return Refusal(PushOutcome::kShapeMismatch,
+                   "this shard holds " + Number(state_.run.plan->count) + " values, the push has " +
+                       Number(header.count));
   }
   if (header.kind != options_.pushes && !is_excuse) {
     return Refusal(PushOutcome::kShapeMismatch, std::string(Name(header.kind)) +
@@ -102,27 +102,27 @@ std::optional<PushReply> ShardMachine::RefuseByHeader(const PushHeader& header) 
 }
 
 std::optional<PushReply> ShardMachine::RefuseByLife(const PushHeader& header) const {
-  if (header.life == state_.life) return std::nullopt;
-  const bool has_ended = header.life < state_.life;
+  if (header.life == life()) return std::nullopt;
+  const bool has_ended = header.life < life();
   return Refusal(has_ended ? PushOutcome::kTooStale : PushOutcome::kFutureVersion,
                  "the base version is of life " + Number(Value(header.life)) +
-                     " of this shard, which is in life " + Number(Value(state_.life)));
+                     " of this shard, which is in life " + Number(Value(life())));
 }
 
 const MemberRecord::Answer* ShardMachine::FormerAnswer(const PushHeader& header) const {
-  if (header.life >= state_.life) return nullptr;
+  if (header.life >= life()) return nullptr;
   const MemberRecord* member = members().Find(header.identity.worker, header.identity.incarnation);
   return member == nullptr ? nullptr : member->FindFormer(header.life, header.sequence);
 }
 
 bool ShardMachine::IsNext(const PushHeader& header) const {
-  return header.life == state_.life &&
+  return header.life == life() &&
          header.sequence == members().At(header.identity.worker).expected();
 }
 
 bool ShardMachine::IsNewest(const PushHeader& header) const {
   const MemberRecord& member = members().At(header.identity.worker);
-  if (header.life == state_.life) return Next(header.sequence) == member.expected();
+  if (header.life == life()) return Next(header.sequence) == member.expected();
   // It is one of an earlier life that was answered again.
   return member.expected() == Sequence{1} &&
          member.former.answers.back().sequence == header.sequence;
@@ -158,11 +158,11 @@ std::optional<PushReply> ShardMachine::RefuseTooStale(const PushHeader& header) 
 }
 
 PushReply ShardMachine::Counted(PushReply refusal) {
-  ++state_.outcomes[refusal.outcome];
+  ++state_.tally.outcomes[refusal.outcome];
   // The guard rejected the push only if it is beyond the bound; else the weights of its base are
   // gone.
   const bool is_beyond = guard_.Judge(refusal.staleness) == StalenessGuard::Verdict::kRefuse;
-  if (refusal.outcome == PushOutcome::kTooStale && is_beyond) ++state_.guard_counts.rejected;
+  if (refusal.outcome == PushOutcome::kTooStale && is_beyond) ++state_.tally.guard_counts.rejected;
   return refusal;
 }
 
@@ -240,20 +240,19 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   MemberRecord& member = state_.members.At(header.identity.worker);
   if (IsNext(header)) member.SettleBase(header.slot, header.base);
   NoteAdmitted(header, admission);
-  if (!state_.draft.has_value()) admission.draft = ForecastUpdate(header);
-  if (admission.draft.has_value()) state_.draft = {admission.push, *admission.draft};
+  if (!state_.intake.draft().has_value()) admission.draft = ForecastUpdate(header);
+  if (admission.draft.has_value()) state_.intake.BeginDraft(admission.push, *admission.draft);
   return admission;
 }
 
 void ShardMachine::NoteAdmitted(const PushHeader& header, PushAdmission& admission) {
-  admission.push = PushId{state_.next_push++};
-  state_.bytes_queued += header.count * sizeof(float);
+  admission.push = state_.intake.Admit(header.count * sizeof(float));
   if (header.count == 0 || IsComposite(header)) return;
   ++state_.members.At(header.identity.worker).pushes_arriving;
 }
 
 bool ShardMachine::IsMadeUp(const Identity& identity) {
-  return has_plan() && identity.run == state_.plan->run &&
+  return has_plan() && identity.run == state_.run.plan->run &&
          members().CheckMember(identity.worker, identity.incarnation) ==
              MemberTable::Verdict::kUnknownMember &&
          state_.unknown_members.IsMadeUp(identity.incarnation);
@@ -261,7 +260,7 @@ bool ShardMachine::IsMadeUp(const Identity& identity) {
 
 bool ShardMachine::IsOfMember(const PushHeader& header) const {
   const Identity& identity = header.identity;
-  const bool is_of_run = has_plan() && identity.run == state_.plan->run;
+  const bool is_of_run = has_plan() && identity.run == state_.run.plan->run;
   return is_of_run && header.slot < options_.gradients_in_flight &&
          members().CheckMember(identity.worker, identity.incarnation) ==
              MemberTable::Verdict::kFresh;
@@ -273,9 +272,7 @@ void ShardMachine::OnPushAbandoned(PushId push, const PushHeader& header) {
   ReleaseBytes(header.count * sizeof(float));
 }
 
-void ShardMachine::OnDraftEnded(PushId push) {
-  if (state_.draft.has_value() && state_.draft->push == push) state_.draft.reset();
-}
+void ShardMachine::OnDraftEnded(PushId push) { state_.intake.EndDraftOf(push); }
 
 void ShardMachine::NoteArrival(const PushHeader& header) {
   const Identity& identity = header.identity;

@@ -45,7 +45,7 @@ std::string ShardMachine::WhyNotCombined(const PushHeader& header) const {
 }
 
 const PushReply* ShardMachine::FirstAnswerTo(const PushHeader& composite) const {
-  if (composite.life != state_.life || !FaultOfParts(composite).empty()) return nullptr;
+  if (composite.life != life() || !FaultOfParts(composite).empty()) return nullptr;
   const PushReply* first = nullptr;
   for (const PushPart& part : composite.parts) {
     if (RefuseByHeader(HeaderOf(composite, part)).has_value()) return nullptr;

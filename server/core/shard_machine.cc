@@ -16,7 +16,7 @@ ShardMachine::ShardMachine(const Options& options)
       scaling_(RowOf(options.optimizer.staleness_scaling)),
       stage_(options.stages.front()),
       traits_(stage_.consistency.traits()),
-      state_{.round = NewRound()} {
+      state_{.open = {.round = NewRound()}} {
   AdoptStage();
 }
 
@@ -27,13 +27,13 @@ void ShardMachine::Restore(ShardState state) {
 
 void ShardMachine::SetPlan(const ShardPlan& plan) {
   PS_CHECK(!has_plan());
-  state_.plan = plan;
+  state_.run.plan = plan;
   AdoptStage();
   MakeWork();
 }
 
 void ShardMachine::AdoptStage() {
-  stage_ = stages()[state_.stage];
+  stage_ = stages()[state_.run.stage];
   traits_ = stage_.consistency.traits();
   takes_excuses_ = std::ranges::any_of(
       stages(), [](const RunStage& stage) { return stage.consistency.traits().waits_for_members; });
@@ -41,55 +41,53 @@ void ShardMachine::AdoptStage() {
   compensation_ = MakeCompensation(options_.optimizer);
   learning_rate_.reset();
   if (!has_plan()) return;
-  learning_rate_.emplace(stage_.learning_rate, options_.optimizer.schedule,
-                         LearningRate::Extent{state_.plan->examples_per_epoch, options_.epochs});
+  learning_rate_.emplace(
+      stage_.learning_rate, options_.optimizer.schedule,
+      LearningRate::Extent{state_.run.plan->examples_per_epoch, options_.epochs});
 }
 
 void ShardMachine::MakeWork() {
-  state_.work.reset();
+  state_.open.work.reset();
   if (!works_in_rounds() || !is_first()) return;
-  const uint64_t begin = state_.stage == 0 ? 0 : EndOfStage(state_.stage - 1);
-  state_.work.emplace(EndOfStage(state_.stage), options_.quantum, begin);
+  const uint64_t begin = state_.run.stage == 0 ? 0 : EndOfStage(state_.run.stage - 1);
+  state_.open.work.emplace(EndOfStage(state_.run.stage), options_.quantum, begin);
 }
 
 void ShardMachine::OnStages(const std::vector<RunStage>& stages) {
   std::vector<RunStage> guarded = stages;
   for (RunStage& stage : guarded) stage.consistency.max_staleness = guard_.spec();
-  if (guarded.size() <= state_.stage || guarded == state_.stages) return;
-  state_.stages = std::move(guarded);
+  if (guarded.size() <= state_.run.stage || guarded == state_.run.stages) return;
+  state_.run.stages = std::move(guarded);
   AdoptStage();
-  if (!state_.work.has_value()) return;
-  state_.work->EndBy(EndOfStage(state_.stage), state_.plan->batches_per_epoch);
+  if (!state_.open.work.has_value()) return;
+  state_.open.work->EndBy(EndOfStage(state_.run.stage), state_.run.plan->batches_per_epoch);
 }
 
 void ShardMachine::OnStage(uint32_t stage) {
   // A shard that takes the place of one that is gone may learn of a later stage and of the run's
   // failure at once, and have no plan.
   if (stage >= stages().size() || !has_plan()) return;
-  while (state_.stage < stage) EnterNextStage();
+  while (state_.run.stage < stage) EnterNextStage();
 }
 
 void ShardMachine::EnterNextStage() {
   const ConsistencySpec before = stage_.consistency;
-  ++state_.stage;
+  ++state_.run.stage;
   AdoptStage();
   if (!stage_.begins_at_once) {
     // The coordinator moves on when every shard has drained, so no gradient waits in a round.
     PS_CHECK(round().contributions() == 0);
-    state_.stage_begin = decided();
-    state_.phase = Phase::kTraining;
+    state_.run.stage_begin = decided();
+    state_.run.phase = Phase::kTraining;
     MakeWork();
-    state_.round = NewRound();
-    state_.round_was_held_back = false;
-    state_.did_last.clear();
-    state_.draft.reset();
+    state_.open.Begin(NewRound());
+    state_.intake.TakeDraft();
   }
   if (stage_.begins_at_once && stage_.consistency == before) return;
   // A member with work in this stage says so by its next call; until then nobody waits for its
   // clock. All continue at one clock: where no pace was kept, their clocks have come apart.
-  if (traits_.keeps_pace) state_.pace = std::max(state_.pace, members().NewestClock());
+  state_.pace.RestAll(traits_.keeps_pace ? members().NewestClock() : WorkerClock{});
   state_.members.RestAll();
-  state_.slowest.reset();
 }
 
 ShardOutput ShardMachine::OnView(const View& view) {
@@ -99,7 +97,7 @@ ShardOutput ShardMachine::OnView(const View& view) {
   state_.unknown_members.OnKnown(members().newest());
   OnPaceChanged();
   // A smaller view may complete the open round at once, and the slowest member may have left.
-  if (state_.is_initialized) Advance(output);
+  if (is_initialized()) Advance(output);
   if (traits_.keeps_pace) ServeWaiting(output);
   SaveIfDue(output);
   return output;
@@ -107,10 +105,10 @@ ShardOutput ShardMachine::OnView(const View& view) {
 
 ShardOutput ShardMachine::OnPhase(Phase phase, Version drain_version) {
   ShardOutput output;
-  if (phase < state_.phase) return output;
-  state_.phase = phase;
-  state_.drain_version = drain_version;
-  if (state_.is_initialized) Advance(output);
+  if (phase < state_.run.phase) return output;
+  state_.run.phase = phase;
+  state_.run.drain_version = drain_version;
+  if (is_initialized()) Advance(output);
   ServeWaiting(output);
   SaveIfDue(output);
   return output;
@@ -118,8 +116,8 @@ ShardOutput ShardMachine::OnPhase(Phase phase, Version drain_version) {
 
 ShardOutput ShardMachine::OnWorkEnds() {
   ShardOutput output;
-  if (!state_.work.has_value()) return output;
-  state_.work->Close();
+  if (!state_.open.work.has_value()) return output;
+  state_.open.work->Close();
   // Pulls that wait for a version that will not be made are answered now.
   ServeWaiting(output);
   SaveIfDue(output);
@@ -127,11 +125,9 @@ ShardOutput ShardMachine::OnWorkEnds() {
 }
 
 ShardOutput ShardMachine::OnPublished(Version version) {
-  PS_CHECK(version == Next(state_.published) && version <= state_.decided);
-  state_.published = version;
-  if (Value(version) - Value(oldest_kept()) >= options_.versions_kept) state_.versions.pop_front();
+  state_.versions.Publish(version, options_.versions_kept);
   ShardOutput output;
-  EndLagging(output);
+  output.lagged = state_.reader_pulls.NoteLagging(oldest_kept());
   ServeWaiting(output);
   SaveIfDue(output);
   return output;
@@ -141,17 +137,14 @@ ShardOutput ShardMachine::OnPullDone(CallId call, const Reader& reader) {
   if (reader.has_value()) {
     state_.members.EndPull(reader->first, reader->second);
   } else {
-    PS_CHECK(state_.reader_pulls.erase(call) == 1);
+    state_.reader_pulls.End(call);
   }
   ShardOutput output;
   ServeWaiting(output);
   return output;
 }
 
-void ShardMachine::ReleaseBytes(uint64_t bytes) {
-  PS_CHECK(bytes <= state_.bytes_queued);
-  state_.bytes_queued -= bytes;
-}
+void ShardMachine::ReleaseBytes(uint64_t bytes) { state_.intake.Release(bytes); }
 
 ShardOutput ShardMachine::OnProcessEnd(const EndedProcess& end) {
   Restore(Continued(std::move(state_), end));
@@ -164,7 +157,7 @@ uint64_t ShardMachine::bytes_queued_max() const {
   if (options_.push_bytes_max > 0) return options_.push_bytes_max;
   const uint64_t pushes =
       std::max<uint64_t>(1, view().members.size()) * options_.gradients_in_flight;
-  return has_plan() ? pushes * state_.plan->count * sizeof(float) : 0;
+  return has_plan() ? pushes * state_.run.plan->count * sizeof(float) : 0;
 }
 
 uint32_t ShardMachine::round_size() const {
@@ -182,9 +175,10 @@ bool ShardMachine::is_drained() const {
 
 bool ShardMachine::WorkIsDone() const {
   if (!works_in_rounds()) return phase() >= Phase::kDraining;
-  if (phase() < Phase::kDraining) return state_.work.has_value() && state_.work->finished();
+  if (phase() < Phase::kDraining)
+    return state_.open.work.has_value() && state_.open.work->finished();
   // Without members, nobody is left to push to the missing rounds.
-  return decided() >= state_.drain_version || view().members.empty();
+  return decided() >= state_.run.drain_version || view().members.empty();
 }
 
 // Rounds.
@@ -221,7 +215,7 @@ ShardFacts ShardMachine::FactsWith(const Members& members) const {
           .is_first = is_first(),
           .contributions = round().contributions(),
           .excused = round().excused(),
-          .was_held_back = state_.round_was_held_back,
+          .was_held_back = state_.open.was_held_back,
           .is_draining = phase() >= Phase::kDraining,
           .member_count = static_cast<uint32_t>(view().members.size()),
           .members = members};
@@ -268,16 +262,16 @@ PullCondition ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_
 
 void ShardMachine::Advance(ShardOutput& output) {
   const Lack lack = Lacks();
-  if (lack.is_held_back && !std::exchange(state_.round_was_held_back, true)) {
-    ++state_.guard_counts.rounds_held_back;
+  if (lack.is_held_back && !std::exchange(state_.open.was_held_back, true)) {
+    ++state_.tally.guard_counts.rounds_held_back;
   }
   const bool closes = lack.none();
-  for (const Fold& fold : state_.round.TakeFolds(lack.members, closes)) {
+  for (const Fold& fold : state_.open.round.TakeFolds(lack.members, closes)) {
     output.folds.push_back(fold);
   }
   if (closes) CloseRound(output);
   if (output.folds.empty() && !closes) return;
-  const std::optional<ShardState::Draft> draft = std::exchange(state_.draft, std::nullopt);
+  const std::optional<PushIntake::Draft> draft = state_.intake.TakeDraft();
   if (!draft.has_value() || !closes || AsForecast(output) != draft->forecast) return;
   output.update->is_drafted = output.folds.front().push == draft->push;
 }
@@ -296,42 +290,32 @@ void ShardMachine::CloseRound(ShardOutput& output) {
   Update update = {.from = decided(), .to = Next(decided())};
   VersionRecord made = {.examples = examples_applied() + round().examples(),
                         .stamp = StampOfRound(),
-                        .label = state_.versions.back().label};
+                        .label = state_.versions.newest().label};
   if (round().contributions() == 0) {
     update.is_empty = true;
   } else {
-    state_.lag.RecordUpdate(update.to, round().bases());
+    state_.tally.lag.RecordUpdate(update.to, round().bases());
     const double scale = compensation_->RoundFactor(lag().window_mean());
     const double of_gradient = rule_.normalises ? 1 : scale;
     update.inverse_divisor = static_cast<float>(round().InverseDivisor() * of_gradient);
     update.step_scale = static_cast<float>(scale / of_gradient);
     update.learning_rate = static_cast<float>(current_learning_rate());
     // A rule that normalises steps cancels a factor that all gradients share.
-    state_.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
+    state_.tally.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
     update.absent = round().absent();
     made.label = round().last().label;
   }
-  state_.versions.push_back(made);
-  state_.decided = update.to;
-  state_.round_was_held_back = false;
-  if (state_.work.has_value()) {
-    state_.work->NextRound([this](WorkerId worker) { return round().HasDone(worker); });
-  }
-  if (traits_.order == PolicyTraits::Order::kRank) state_.did_last = state_.round.TakeDone();
-  state_.round = NewRound();
-  if (state_.save.version != Version{} && decided() == state_.save.version) {
-    state_.save_is_due = true;
-  }
+  state_.versions.Decide(made);
+  state_.open.Close(NewRound(), traits_.order == PolicyTraits::Order::kRank);
+  state_.saves.OnDecided(decided());
   output.update = update;
 }
 
 void ShardMachine::SaveIfDue(ShardOutput& output) {
   if (!options_.saves || !is_initialized()) return;
-  const bool is_possible = round().contributions() == 0 && state_.last_saved != decided();
-  if (is_possible && (state_.save_is_due || is_drained())) output.saves = true;
-  if (!output.saves) return;
-  state_.last_saved = decided();
-  state_.save_is_due = false;
+  const bool is_round_empty = round().contributions() == 0;
+  if (state_.saves.IsTime(decided(), is_round_empty, is_drained())) output.saves = true;
+  if (output.saves) state_.saves.OnSaved(decided());
 }
 
 std::optional<Stamp> ShardMachine::StampOf(const PushHeader& header) {
@@ -346,22 +330,14 @@ std::optional<Stamp> ShardMachine::StampOfRound() const {
 
 void ShardMachine::CheckInvariants() const {
   members().CheckInvariants(options_.gradients_in_flight);
-  PS_CHECK(published() <= decided());
-  PS_CHECK(state_.life_begin <= state_.kept_from && state_.kept_from <= published());
-  const uint64_t kept =
-      std::min<uint64_t>(options_.versions_kept, Value(published()) - Value(state_.kept_from) + 1);
-  PS_CHECK(Value(published()) - Value(oldest_kept()) + 1 == kept);
-  PS_CHECK(state_.reader_pulls.size() <= options_.reader_pulls_max);
-  const std::set<Version> read = VersionsRead();
-  PS_CHECK(read.size() <= options_.versions_kept + 1);
-  PS_CHECK(std::ranges::count_if(read, [this](Version v) { return v < oldest_kept(); }) <=
-           static_cast<ptrdiff_t>(kReaderVersionsMax));
-  if (state_.draft.has_value()) {
-    PS_CHECK(state_.draft->forecast.from == decided() && published() == decided());
+  state_.versions.CheckInvariants(options_.versions_kept);
+  state_.reader_pulls.CheckInvariants(oldest_kept(), options_.reader_pulls_max,
+                                      options_.versions_kept);
+  if (const std::optional<PushIntake::Draft>& draft = state_.intake.draft()) {
+    PS_CHECK(draft->forecast.from == decided() && published() == decided());
     PS_CHECK(round().contributions() == 0);
   }
-  std::set<CallId> names;
-  for (const PendingCall& call : state_.waiting) PS_CHECK(names.insert(call.call).second);
+  PS_CHECK(state_.waiting.Fault().empty());
 }
 
 }  // namespace slipstream

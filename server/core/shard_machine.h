@@ -56,7 +56,7 @@ class ShardMachine {
  public:
   /// The number of versions that may be read when they are not kept any more, all readers who are
   /// not members together.
-  static constexpr size_t kReaderVersionsMax = 2;
+  static constexpr size_t kReaderVersionsMax = ReaderPulls::kVersionsMax;
 
   using Options = ShardMachineOptions;
   using PushFacts = slipstream::PushFacts;
@@ -170,13 +170,12 @@ class ShardMachine {
 
   // For status and log.
 
-  bool has_plan() const { return state_.plan.has_value(); }
-  bool is_initialized() const { return state_.is_initialized; }
+  bool has_plan() const { return state_.run.plan.has_value(); }
+  bool is_initialized() const { return state_.initial_weights.is_initialized(); }
 
   /// Whether the weights of the newest grant, or those of a checkpoint, are in place.
   bool has_granted_weights() const {
-    if (state_.life > Life{}) return true;
-    return state_.grant != 0 && state_.initialized_grant == state_.grant;
+    return life() > Life{} || state_.initial_weights.has_granted();
   }
 
   /// Whether the shard returns to a checkpoint without the others.
@@ -184,36 +183,34 @@ class ShardMachine {
 
   /// Returns true once no further update can come and the last one is published.
   bool is_drained() const;
-  Version decided() const { return state_.decided; }
-  Version published() const { return state_.published; }
-  Phase phase() const { return state_.phase; }
-  uint32_t stage() const { return state_.stage; }
+  Version decided() const { return state_.versions.decided(); }
+  Version published() const { return state_.versions.published(); }
+  Phase phase() const { return state_.run.phase; }
+  uint32_t stage() const { return state_.run.stage; }
   const View& view() const { return state_.members.view(); }
-  const LagTracker& lag() const { return state_.lag; }
-  const Round& round() const { return state_.round; }
+  const LagTracker& lag() const { return state_.tally.lag; }
+  const Round& round() const { return state_.open.round; }
   const MemberTable& members() const { return state_.members; }
-  const std::map<PushOutcome, uint64_t>& outcomes() const { return state_.outcomes; }
-  const GuardCounts& guard_counts() const { return state_.guard_counts; }
+  const std::map<PushOutcome, uint64_t>& outcomes() const { return state_.tally.outcomes; }
+  const GuardCounts& guard_counts() const { return state_.tally.guard_counts; }
   const StalenessGuardSpec& guard() const { return guard_.spec(); }
-  Life life() const { return state_.life; }
+  Life life() const { return state_.versions.life(); }
 
   /// The version with which the shard began its life.
-  Version life_begin() const { return state_.life_begin; }
+  Version life_begin() const { return state_.versions.life_begin(); }
 
   /// Returns the number of examples whose gradients are part of the version decided last.
-  uint64_t examples_applied() const { return state_.versions.back().examples; }
+  uint64_t examples_applied() const { return state_.versions.newest().examples; }
 
   /// Returns the oldest version that the shell has to keep for readers.
-  Version oldest_kept() const { return Version{Value(decided()) + 1 - state_.versions.size()}; }
+  Version oldest_kept() const { return state_.versions.oldest(); }
 
   /// Returns what is known of a version. REQUIRES: it is kept, or decided and not published.
-  const VersionRecord& RecordOf(Version version) const {
-    return state_.versions.at(Value(version) - Value(oldest_kept()));
-  }
+  const VersionRecord& RecordOf(Version version) const { return state_.versions.RecordOf(version); }
 
   /// The number of mini-batches done in closed rounds, on the shard that hands them out; else 0.
   uint64_t batches_of_rounds() const {
-    return state_.work.has_value() ? state_.work->batches_done() : 0;
+    return state_.open.work.has_value() ? state_.open.work->batches_done() : 0;
   }
 
   /// Returns the newest gradient that this incarnation has pushed.
@@ -233,12 +230,12 @@ class ShardMachine {
   size_t waiting() const { return state_.waiting.size(); }
 
   /// The number of pulls among the waiting calls: those of one reader, or all.
-  size_t WaitingPulls(const Reader& reader) const;
-  size_t WaitingPulls() const;
+  size_t WaitingPulls(const Reader& reader) const { return state_.waiting.Pulls(reader); }
+  size_t WaitingPulls() const { return state_.waiting.Pulls(); }
 
   /// Returns whether a reader who is not a member waits for nothing but the end of another's pull.
   bool ReadersWaitForPlace() const;
-  uint64_t bytes_queued() const { return state_.bytes_queued; }
+  uint64_t bytes_queued() const { return state_.intake.bytes_queued(); }
   uint64_t bytes_queued_max() const;
   uint32_t round_size() const;
 
@@ -292,24 +289,12 @@ class ShardMachine {
   /// Returns whether the state of the model that was asked for will not come (again) at this shard.
   bool IsGone(const Stamp& stamp) const;
 
-  /// Returns the kept version with this stamp; nothing if there is none.
-  std::optional<Version> FindKept(const Stamp& stamp) const;
-
   /// Returns the version that a call is answered with, if it is answered now.
   Version VersionFor(const PendingCall& call) const;
 
   /// Returns the version before the newest one if this worker does the last round again, because
   /// the gradient there is of a worker before it in its place, and other shards may lack that.
   std::optional<Version> VersionToRepeat(WorkerId worker, Incarnation incarnation) const;
-
-  /// Returns the versions that readers who are not members, and have not lagged, are reading.
-  std::set<Version> VersionsRead() const;
-
-  /// Returns whether a reader who is no member may read the version beside those of others.
-  bool HasPlaceFor(Version version) const;
-
-  /// Notes which readers are too slow for the versions that are kept.
-  void EndLagging(ShardOutput& output);
 
   /// Returns the stamp that a push gives to the version made of it, if it gives one, and the stamp
   /// of the version that the open round makes.
@@ -378,13 +363,12 @@ class ShardMachine {
   void NoteBatch(const PushHeader& header);
   void NotePace(const PushHeader& header);
 
-  const std::vector<RunStage>& stages() const {
-    return state_.stages.empty() ? options_.stages : state_.stages;
-  }
+  const std::vector<RunStage>& stages() const { return state_.run.StagesOr(options_.stages); }
 
   /// Returns the first mini-batch beyond the stage.
   uint64_t EndOfStage(uint32_t stage) const {
-    return stages()[stage].BatchesEnd(state_.plan->batches_per_epoch, state_.plan->batches_total);
+    return stages()[stage].BatchesEnd(state_.run.plan->batches_per_epoch,
+                                      state_.run.plan->batches_total);
   }
 
   /// Makes what depends on the stages, on which of them it is and, if there is one, on the plan.
@@ -408,7 +392,7 @@ class ShardMachine {
   void SaveIfDue(ShardOutput& output);
   bool IsExcuse(const PushHeader& header) const;
   bool IsOfEarlierStage(const PushHeader& header) const {
-    return BaseOf(header) < state_.stage_begin;
+    return BaseOf(header) < state_.run.stage_begin;
   }
 
   /// Returns whether the identity is newer than any member known here and the coordinator does not
@@ -449,9 +433,6 @@ class ShardMachine {
   PartAnswer ServeTrainer(const PendingCall::Trainer& trainer, ShardAnswer& answer);
   bool CanServe(const PendingCall& call) const;
 
-  /// Reduces the condition to a version once the slowest member has reached the condition's clock.
-  void SettlePace(PullCondition& condition) const;
-
   /// Notes that the members, their clocks, or which of them are at work may have changed.
   void OnPaceChanged();
 
@@ -463,7 +444,6 @@ class ShardMachine {
   bool TryAnswer(PendingCall& call, ShardOutput& output);
   std::optional<RoundWork> WorkFor(const PendingCall::Trainer& trainer, Version version);
   void ServeWaiting(ShardOutput& output);
-  void ServeWaitingOnce(ShardOutput& output);
   std::vector<WorkerId> Owing() const;
 
   /// Whether gradients on their way are noted by slots, because rounds may wait for them.

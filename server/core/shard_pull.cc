@@ -14,12 +14,12 @@ std::optional<PullRefusal> ShardMachine::RefusePull(const PullRequest& request) 
   // A reader that pulls one shard by itself need not know how the model was cut.
   const bool takes_any_map = request.shard_map == 0 && !request.identity.has_value();
   if (!has_plan()) return PullRefusal::kNoModel;
-  if (request.shard_map != state_.plan->shard_map && !takes_any_map) {
+  if (request.shard_map != state_.run.plan->shard_map && !takes_any_map) {
     return PullRefusal::kWrongShardMap;
   }
   // The life of one shard is one of all only where shards are in step. A worker that has missed the
   // end of such a stage learns of it from the answer.
-  if (traits_.in_step && request.min_life > state_.life) return PullRefusal::kLaterLife;
+  if (traits_.in_step && request.min_life > life()) return PullRefusal::kLaterLife;
   if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
   const size_t most = is_outsider ? options_.parked_readers_max : options_.parked_of_member_max;
@@ -32,7 +32,7 @@ std::optional<PullRefusal> ShardMachine::RefusePull(const PullRequest& request) 
 std::optional<PullRefusal> ShardMachine::RefuseIdentity(const PullRequest& request) const {
   if (!request.identity.has_value()) return std::nullopt;
   const Identity& identity = *request.identity;
-  if (identity.run != state_.plan->run) return PullRefusal::kWrongRun;
+  if (identity.run != state_.run.plan->run) return PullRefusal::kWrongRun;
   const auto verdict = members().CheckMember(identity.worker, identity.incarnation);
   if (verdict == MemberTable::Verdict::kFenced) return PullRefusal::kFenced;
   if (verdict != MemberTable::Verdict::kFresh) return PullRefusal::kUnknownMember;
@@ -50,7 +50,7 @@ Reader ShardMachine::ReaderOf(const PullRequest& request) {
 }
 
 PullRequest ShardMachine::InThisLife(PullRequest request) const {
-  if (request.min_life == state_.life) return request;
+  if (request.min_life == life()) return request;
   request.min_version = {};
   request.held.reset();
   request.sequence = Sequence{1};
@@ -83,7 +83,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
     pending.trainers.push_back({worker, request.identity->incarnation, request.slot});
     pending.goes_on = true;
     // A call of an earlier life may be a late repetition, whose worker waits for others elsewhere.
-    if (pull.min_life == state_.life) EnterPace(worker, request.clock);
+    if (pull.min_life == life()) EnterPace(worker, request.clock);
     pending.condition = WaitsFor(worker, request.slot, /*after_push=*/false);
     if (const auto repeated = VersionToRepeat(worker, request.identity->incarnation)) {
       pending.condition.version = *repeated;
@@ -100,10 +100,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
   return output;
 }
 
-bool ShardMachine::OnCancelled(CallId call) {
-  return std::erase_if(state_.waiting,
-                       [call](const PendingCall& waiting) { return waiting.call == call; }) > 0;
-}
+bool ShardMachine::OnCancelled(CallId call) { return state_.waiting.Cancel(call); }
 
 void ShardMachine::OweFrom(WorkerId worker, Version version) {
   std::optional<Version>& owes_from = state_.members.At(worker).owes_from;
@@ -112,7 +109,7 @@ void ShardMachine::OweFrom(WorkerId worker, Version version) {
 
 void ShardMachine::ExcuseFromOpenRound(WorkerId worker, ShardOutput& output) {
   if (!traits_.one_per_member || !is_initialized() || round().HasHeardFrom(worker)) return;
-  state_.round.Excuse(worker);
+  state_.open.round.Excuse(worker);
   Advance(output);
 }
 
@@ -120,68 +117,26 @@ void ShardMachine::EnterPace(WorkerId worker, WorkerClock named) {
   MemberRecord& member = state_.members.At(worker);
   // A worker that joins or comes back continues at the clock of the slowest member, or at the last
   // such clock. Otherwise the others would wait for it until it had caught up.
-  member.KeepPace(member.is_in_pace ? named : std::max(named, state_.pace));
+  member.KeepPace(member.is_in_pace ? named : state_.pace.Entered(named));
   OnPaceChanged();
 }
 
 void ShardMachine::OnPaceChanged() {
-  if (!traits_.keeps_pace) return;
-  state_.slowest = members().SlowestClock();
-  state_.pace = std::max(state_.pace, state_.slowest.value_or(state_.pace));
-}
-
-void ShardMachine::SettlePace(PullCondition& condition) const {
-  if (condition.slowest == WorkerClock{}) return;
-  const bool nobody_is_awaited = !state_.slowest.has_value() || phase() >= Phase::kDraining;
-  if (!nobody_is_awaited && *state_.slowest < condition.slowest) return;
-  // The pushes of the slowest members are decided, and the answer has to contain them.
-  condition = {.version = std::max(condition.version, decided())};
-}
-
-size_t ShardMachine::WaitingPulls(const Reader& reader) const {
-  return static_cast<size_t>(std::ranges::count_if(
-      state_.waiting,
-      [&reader](const PendingCall& call) { return call.is_pull && call.reader == reader; }));
-}
-
-size_t ShardMachine::WaitingPulls() const {
-  return static_cast<size_t>(std::ranges::count_if(state_.waiting, &PendingCall::is_pull));
+  if (traits_.keeps_pace) state_.pace.Note(members().SlowestClock());
 }
 
 bool ShardMachine::ReadersWaitForPlace() const {
-  return std::ranges::any_of(state_.waiting, [this](const PendingCall& call) {
+  return std::ranges::any_of(state_.waiting.all(), [this](const PendingCall& call) {
     if (!call.is_pull || call.reader.has_value() || call.condition.version > published()) {
       return false;
     }
-    return call.exact.has_value() ? FindKept(*call.exact).has_value() : is_initialized();
+    return call.exact.has_value() ? state_.versions.FindKept(*call.exact).has_value()
+                                  : is_initialized();
   });
 }
 
-bool ShardMachine::HasPlaceFor(Version version) const {
-  if (state_.reader_pulls.size() >= options_.reader_pulls_max) return false;
-  std::set<Version> read = VersionsRead();
-  read.insert(version);
-  return read.size() <= options_.versions_kept + 1;
-}
-
-std::set<Version> ShardMachine::VersionsRead() const {
-  std::set<Version> read;
-  for (const auto& [_, pull] : state_.reader_pulls) {
-    if (!pull.has_lagged) read.insert(pull.version);
-  }
-  return read;
-}
-
-std::optional<Version> ShardMachine::FindKept(const Stamp& stamp) const {
-  // The newest first: a publisher whose clock stood still would have given its stamp twice.
-  for (uint64_t version = Value(published()) + 1; version-- > Value(oldest_kept());) {
-    if (RecordOf(Version{version}).stamp == stamp) return Version{version};
-  }
-  return std::nullopt;
-}
-
 Version ShardMachine::VersionFor(const PendingCall& call) const {
-  if (call.exact.has_value()) return *FindKept(*call.exact);
+  if (call.exact.has_value()) return *state_.versions.FindKept(*call.exact);
   if (!call.is_pull || call.trainers.empty()) return published();
   const PendingCall::Trainer& trainer = call.trainers.front();
   const auto repeated = VersionToRepeat(trainer.worker, trainer.incarnation);
@@ -194,31 +149,19 @@ std::optional<Version> ShardMachine::VersionToRepeat(WorkerId worker,
   // A worker that has pushed nothing in this life of the shard is not the one whose gradient is in
   // the last round.
   const bool follows = options_.repeats_rounds && member != nullptr &&
-                       member->expected() == Sequence{1} && state_.did_last.contains(worker) &&
+                       member->expected() == Sequence{1} && state_.open.did_last.contains(worker) &&
                        !round().HasHeardFrom(worker);
   if (!follows || phase() >= Phase::kDraining || uses_base_weights()) return std::nullopt;
-  if (state_.work.has_value() && !state_.work->LastOf(worker).has_value()) return std::nullopt;
+  if (state_.open.work.has_value() && !state_.open.work->LastOf(worker).has_value())
+    return std::nullopt;
   return oldest_kept() < decided() ? std::optional(Version{Value(decided()) - 1}) : std::nullopt;
 }
 
 bool ShardMachine::IsGone(const Stamp& stamp) const {
-  if (!is_initialized() || FindKept(stamp).has_value()) return false;
-  const std::optional<Stamp>& newest = RecordOf(published()).stamp;
+  if (!is_initialized() || state_.versions.FindKept(stamp).has_value()) return false;
   // At the end of a policy's stage the shard has drained, too, and goes on.
   const bool nothing_newer_comes = phase() > Phase::kDraining;
-  return nothing_newer_comes || !newest.has_value() || *newest > stamp;
-}
-
-void ShardMachine::EndLagging(ShardOutput& output) {
-  const std::set<Version> read = VersionsRead();
-  const auto not_kept = std::distance(read.begin(), read.lower_bound(oldest_kept()));
-  if (static_cast<size_t>(not_kept) <= kReaderVersionsMax) return;
-  // One version at most was dropped since the last time, so one is too many.
-  for (auto& [call, pull] : state_.reader_pulls) {
-    if (pull.has_lagged || pull.version != *read.begin()) continue;
-    pull.has_lagged = true;
-    output.lagged.push_back(call);
-  }
+  return nothing_newer_comes || state_.versions.IsPast(stamp);
 }
 
 bool ShardMachine::CanServe(const PendingCall& call) const {
@@ -227,11 +170,14 @@ bool ShardMachine::CanServe(const PendingCall& call) const {
   if (!is_initialized() || (version > published() && !nothing_newer_comes)) return false;
   if (call.condition.slowest > WorkerClock{} && phase() != Phase::kFailed) return false;
   if (call.goes_on && state_.reader_pace.HoldsBack(decided())) return false;
-  if (call.exact.has_value() && !FindKept(*call.exact).has_value()) return false;
+  if (call.exact.has_value() && !state_.versions.FindKept(*call.exact).has_value()) return false;
   if (!call.is_pull) return true;
   // Until all shards have the weights of one grant, these may be replaced by another client's.
   if (!call.reader.has_value() && phase() <= Phase::kInitializing) return false;
-  if (!call.reader.has_value()) return HasPlaceFor(VersionFor(call));
+  if (!call.reader.has_value()) {
+    return state_.reader_pulls.HasPlaceFor(VersionFor(call), options_.reader_pulls_max,
+                                           options_.versions_kept);
+  }
   return members().PullsOf(call.reader->first, call.reader->second) == 0;
 }
 
@@ -239,12 +185,12 @@ void ShardMachine::BeginPull(const PendingCall& call) {
   if (call.reader.has_value()) {
     state_.members.BeginPull(call.reader->first, call.reader->second);
   } else {
-    state_.reader_pulls.emplace(call.call, PullUnderWay{.version = VersionFor(call)});
+    state_.reader_pulls.Begin(call.call, VersionFor(call));
   }
 }
 
 bool ShardMachine::TryAnswer(PendingCall& call, ShardOutput& output) {
-  SettlePace(call.condition);
+  state_.pace.Settle(call.condition, phase() >= Phase::kDraining, decided());
   if (call.exact.has_value() && IsGone(*call.exact)) {
     output.answers.push_back({.call = call.call, .refusal = PullRefusal::kLagged});
     return true;
@@ -255,12 +201,12 @@ bool ShardMachine::TryAnswer(PendingCall& call, ShardOutput& output) {
 }
 
 void ShardMachine::Answer(PendingCall call, ShardOutput& output) {
-  SettlePace(call.condition);
+  state_.pace.Settle(call.condition, phase() >= Phase::kDraining, decided());
   if (CanServe(call)) NoteTrainers(call, published());
   if (TryAnswer(call, output)) return;
   // The base version is fixed now: rounds that close before it is published add to its staleness.
   NoteTrainers(call, call.condition.version);
-  state_.waiting.push_back(std::move(call));
+  state_.waiting.Add(std::move(call));
 }
 
 ShardAnswer ShardMachine::Served(PendingCall call) {
@@ -270,11 +216,11 @@ ShardAnswer ShardMachine::Served(PendingCall call) {
   ShardAnswer answer = {.call = call.call, .push = std::move(call.push)};
   if (!call.wants_weights) return answer;
   answer.weights = {.version = version,
-                    .count = state_.plan->count,
+                    .count = state_.run.plan->count,
                     .work = std::nullopt,
                     .unchanged = !call.is_pull && call.held == version,
-                    .life = state_.life,
-                    .stage = state_.stage};
+                    .life = life(),
+                    .stage = state_.run.stage};
   answer.weights->parts.resize(call.parts);
   if (call.is_pull && call.trainers.empty()) {
     const VersionRecord& record = RecordOf(version);
@@ -319,32 +265,22 @@ void ShardMachine::NoteTrainers(const PendingCall& call, Version base) {
 
 std::optional<RoundWork> ShardMachine::WorkFor(const PendingCall::Trainer& trainer,
                                                Version version) {
-  if (!state_.work.has_value()) return std::nullopt;
+  if (!state_.open.work.has_value()) return std::nullopt;
   if (phase() >= Phase::kDraining) return RoundWork{.kind = RoundWork::Kind::kFinished};
   const bool repeats =
       version < decided() && VersionToRepeat(trainer.worker, trainer.incarnation) == version;
-  if (repeats) return RoundWork{.batches = *state_.work->LastOf(trainer.worker)};
-  return state_.work->For(trainer.worker, Owing());
+  if (repeats) return RoundWork{.batches = *state_.open.work->LastOf(trainer.worker)};
+  return state_.open.work->For(trainer.worker, Owing());
 }
 
 void ShardMachine::ServeWaiting(ShardOutput& output) {
   bool was_held_back = false;
   do {
     was_held_back = state_.reader_pace.HoldsBack(decided());
-    ServeWaitingOnce(output);
+    // A call that is served may take the place that the next one waits for.
+    state_.waiting.Serve([&](PendingCall& call) { return TryAnswer(call, output); });
     // A reader that was served may have been the one that others, who came before it, wait for.
   } while (was_held_back && !state_.reader_pace.HoldsBack(decided()));
-}
-
-void ShardMachine::ServeWaitingOnce(ShardOutput& output) {
-  // Serve the calls one by one, by age: a call that is served may take the place that the next one
-  // waits for.
-  std::vector<PendingCall>& waiting = state_.waiting;
-  size_t kept = 0;
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    if (!TryAnswer(waiting[i], output) && kept++ != i) waiting[kept - 1] = std::move(waiting[i]);
-  }
-  waiting.erase(waiting.begin() + static_cast<ptrdiff_t>(kept), waiting.end());
 }
 
 }  // namespace slipstream

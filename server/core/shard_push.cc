@@ -29,7 +29,7 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
 }
 
 void ShardMachine::Sign(PushReply& reply) const {
-  reply.life = state_.life;
+  reply.life = life();
   reply.durability = options_.keeps_log ? Durability::kSynced
                      : options_.saves   ? Durability::kCheckpoint
                                         : Durability::kMemory;
@@ -64,7 +64,7 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
     case Admission::Kind::kLate:
       return DropLate(facts, std::string(admission.why));
     case Admission::Kind::kDrop:
-      ++state_.guard_counts.dropped;
+      ++state_.tally.guard_counts.dropped;
       return DropLate(facts,
                       "its staleness exceeds the bound " + std::to_string(guard_.spec().bound));
     case Admission::Kind::kTooStale:
@@ -89,7 +89,7 @@ ShardMachine::Decision ShardMachine::GiveUpPull(const PushFacts& facts, ShardOut
   decision.reply.version = decided();
   member.EndBase(header.slot);
   Advance(output);
-  ++state_.outcomes[decision.reply.outcome];
+  ++state_.tally.outcomes[decision.reply.outcome];
   member.RecordAnswer(header.sequence, facts.checksum, decision.reply);
   if (header.pull) decision.answer_version = decided();
   return decision;
@@ -97,7 +97,7 @@ ShardMachine::Decision ShardMachine::GiveUpPull(const PushFacts& facts, ShardOut
 
 ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const PushReply& first) {
   ForEachPush(facts.header,
-              [this](const PushHeader&) { ++state_.outcomes[PushOutcome::kDuplicate]; });
+              [this](const PushHeader&) { ++state_.tally.outcomes[PushOutcome::kDuplicate]; });
   Decision decision = {.reply = first, .took_effect = false};
   decision.reply.outcome = PushOutcome::kDuplicate;
   decision.reply.first_outcome = first.outcome;
@@ -121,7 +121,7 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
   decision.reply.staleness = StalenessOf(facts.header);
   decision.reply.message = std::move(message);
   decision.reply.version = AnswerVersion(facts.header);
-  ++state_.outcomes[PushOutcome::kDroppedLate];
+  ++state_.tally.outcomes[PushOutcome::kDroppedLate];
   member.EndBase(facts.header.slot);
   member.RecordAnswer(facts.header.sequence, facts.checksum, decision.reply);
   decision.answer_version = decision.reply.version;
@@ -162,11 +162,11 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
     state_.members.At(push.identity.worker).EndBase(push.slot);
   });
   if (header.count == 0) {
-    state_.round.Excuse(header.identity.worker, header.leaves_out);
+    state_.open.round.Excuse(header.identity.worker, header.leaves_out);
   } else {
     output.keeps_payload = true;
     // A draft made of another push alone is no longer valid.
-    if (state_.draft.has_value() && state_.draft->push != facts.push) state_.draft.reset();
+    state_.intake.EndDraftBeside(facts.push);
     Contribute(facts);
   }
   Advance(output);
@@ -183,7 +183,7 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   size_t part = 0;
   ForEachPush(header, [&](const PushHeader& push) {
     MemberRecord& member = state_.members.At(push.identity.worker);
-    ++state_.outcomes[decision.reply.outcome];
+    ++state_.tally.outcomes[decision.reply.outcome];
     if (!IsComposite(header)) {
       return member.RecordAnswer(push.sequence, facts.checksum, decision.reply);
     }
@@ -208,8 +208,8 @@ void ShardMachine::Contribute(const PushFacts& facts) {
   ForEachPush(header, [&](const PushHeader& push) {
     const uint64_t staleness = StalenessOf(push);
     staleness_sum += staleness;
-    if (guard_.Scale(staleness) < 1.0) ++state_.guard_counts.scaled;
-    state_.lag.RecordGradient(push.identity.worker, staleness);
+    if (guard_.Scale(staleness) < 1.0) ++state_.tally.guard_counts.scaled;
+    state_.tally.lag.RecordGradient(push.identity.worker, staleness);
   });
   if (IsComposite(header)) {
     contribution.worker = header.parts.front().worker;
@@ -217,10 +217,10 @@ void ShardMachine::Contribute(const PushFacts& facts) {
     for (const PushPart& part : std::span(header.parts).subspan(1)) {
       contribution.others.push_back({part.worker, part.base});
     }
-    state_.lag.RecordComposite(contribution.parts(),
-                               static_cast<double>(staleness_sum) / contribution.parts());
+    state_.tally.lag.RecordComposite(contribution.parts(),
+                                     static_cast<double>(staleness_sum) / contribution.parts());
   }
-  state_.round.Add(contribution);
+  state_.open.round.Add(contribution);
 }
 
 Version ShardMachine::AnswerVersion(const PushHeader& header) const {
@@ -251,7 +251,7 @@ void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decis
                          .push = decision.reply,
                          .wants_weights = header.pull,
                          .parts = static_cast<uint32_t>(header.parts.size())};
-  if (header.holds_base && header.life == state_.life) pending.held = header.base;
+  if (header.holds_base && header.life == life()) pending.held = header.base;
   uint32_t part = 0;
   ForEachPush(header, [&](const PushHeader& push) { ExpectMore(push, part++, pending); });
   Answer(std::move(pending), output);

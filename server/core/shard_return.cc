@@ -10,58 +10,45 @@
 namespace slipstream {
 
 ShardState Returned(ShardState saved, Life life) {
-  PS_CHECK(life > saved.life && saved.round.contributions() == 0);
-  saved.members.BeginLife(saved.life);
-  saved.life = life;
-  saved.life_begin = saved.decided;
-  saved.published = saved.decided;
-  // The checkpoint is of the life before. A shard that is drained saves one of this life, too.
-  saved.last_saved.reset();
-  saved.is_initialized = true;
-  saved.phase = std::min(saved.phase, Phase::kTraining);
-  saved.slowest.reset();
-  saved.round = saved.round.Emptied();
-  saved.round_was_held_back = false;
-  saved.did_last.clear();
+  PS_CHECK(saved.open.round.contributions() == 0);
+  saved.members.BeginLife(saved.versions.life());
+  saved.versions.BeginLife(life);
+  saved.saves.BeginLife();
+  saved.initial_weights.Return();
+  saved.run.phase = std::min(saved.run.phase, Phase::kTraining);
+  saved.pace.RestAll(WorkerClock{});
+  saved.open.Begin(saved.open.round.Emptied());
   saved.reader_pace = {};
-  const Version newest = saved.decided;
+  const Version newest = saved.versions.decided();
   return Continued(std::move(saved), {.oldest_kept = newest});
 }
 
 ShardState Continued(ShardState state, const EndedProcess& end) {
   state.members.EndCalls();
-  state.draft.reset();
-  state.waiting.clear();
-  state.reader_pulls.clear();
-  state.bytes_queued = end.bytes_held;
-  while (state.versions.size() > Value(state.decided) + 1 - Value(end.oldest_kept)) {
-    state.versions.pop_front();
-  }
-  state.kept_from = std::max(state.kept_from, end.oldest_kept);
-  if (state.last_saved > end.saved) state.save_is_due = true;
-  state.last_saved = end.saved;
+  state.intake.EndProcess(end.bytes_held);
+  state.waiting.EndProcess();
+  state.reader_pulls.EndProcess();
+  state.versions.EndProcess(end.oldest_kept);
+  state.saves.EndProcess(end.saved);
   return state;
 }
 
 std::string EncodeShardState(const ShardState& state) {
-  PS_CHECK(state.round.contributions() == 0);
+  PS_CHECK(state.open.round.contributions() == 0);
   ArchiveWriter writer;
   writer(state);
   return writer.Take();
 }
 
 absl::StatusOr<ShardState> DecodeShardState(std::string_view bytes) {
-  ShardState state = {.round =
-                          Round(PolicyTraits::Order::kArrival, PolicyTraits::Weighing::kEqual)};
+  const Round round(PolicyTraits::Order::kArrival, PolicyTraits::Weighing::kEqual);
+  ShardState state = {.open = {.round = round}};
   ArchiveReader reader(bytes);
   reader(state);
   if (!reader.is_complete()) {
     return absl::DataLossError("the bytes are not the state of a shard");
   }
-  const bool has_versions = !state.versions.empty() &&
-                            state.versions.size() <= Value(state.decided) + 1 &&
-                            state.published <= state.decided;
-  if (!has_versions || !state.plan.has_value()) {
+  if (!state.versions.Fault().empty() || !state.run.plan.has_value()) {
     return absl::DataLossError("the state of the shard contradicts itself");
   }
   return state;

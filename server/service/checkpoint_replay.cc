@@ -29,7 +29,7 @@ absl::Status BeginFrom(const CheckpointFolder& from, const LoggedShard& logged, 
   absl::StatusOr<ShardSave> save =
       LoadCheckpoint(from, arrays, *shard.training_state(), CheckFor(shard, arrays));
   if (!save.ok()) return save.status();
-  if (save->state.plan->shard_map != logged.model.shard_map.fingerprint()) {
+  if (save->state.run.plan->shard_map != logged.model.shard_map.fingerprint()) {
     return absl::FailedPreconditionError("the checkpoint is of another model than the run's");
   }
   shard.BeginRedo(*std::move(save), std::move(arrays));

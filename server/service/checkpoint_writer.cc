@@ -145,7 +145,7 @@ void CheckpointWriter::Run() {
 
 absl::Status CheckpointWriter::WriteNow(const ShardSave& save) {
   const absl::Time begin = options_.now();
-  CheckpointFacts facts = {.run = save.state.plan->run,
+  CheckpointFacts facts = {.run = save.state.run.plan->run,
                            .shard = options_.shard,
                            .saved = save.version(),
                            .log = save.log};
@@ -167,7 +167,7 @@ absl::Status CheckpointWriter::WriteNow(const ShardSave& save) {
   {
     MutexLock lock(mutex_);
     written_at_ = options_.now();
-    saved_grant_ = save.state.initialized_grant;
+    saved_grant_ = save.state.initial_weights.initialized_grant();
     newest_.set_version(Value(facts.saved.version));
     newest_.set_write_seconds(absl::ToDoubleSeconds(written_at_ - begin));
     newest_.set_bytes(store_->BytesOf(facts.saved).value_or(0));

@@ -147,7 +147,7 @@ absl::Status Shard::FinishInitialize(const InitializeHeader& header, Weights& we
 ShardResult Shard::BeginReturn() {
   is_returning_ = true;
   ShardResult result;
-  const std::vector<PendingCall> waiting = machine_.state().waiting;
+  const std::vector<PendingCall> waiting = machine_.state().waiting.all();
   for (const PendingCall& call : waiting) {
     Cancel(call.call);
     if (call.push.has_value()) {
@@ -166,12 +166,12 @@ bool Shard::IsQuiet() const {
 std::shared_ptr<const ShardSave> Shard::SaveNow() {
   PS_CHECK(IsQuiet() && recorder_ == nullptr);
   const ShardState& state = machine_.state();
-  const bool is_saved = state.last_saved == state.decided;
+  const bool is_saved = state.saves.last_saved() == state.versions.decided();
   if (!machine_.is_initialized() || is_saved || adds_in_place_) return nullptr;
   std::shared_ptr<ShardSave> save = NewSave();
   save->values = training_state_->Save();
-  save->state.round = state.round.Emptied();
-  save->state.members.ForgetAnswersAfter(state.decided);
+  save->state.open.round = state.open.round.Emptied();
+  save->state.members.ForgetAnswersAfter(state.versions.decided());
   return save;
 }
 
@@ -211,7 +211,7 @@ PushReply Shard::NotNow(std::string reason) const {
                      .version = machine_.decided(),
                      .retry_after_ms = kRetryAfterMs,
                      .message = std::move(reason)};
-  reply.life = machine_.state().life;
+  reply.life = machine_.life();
   return reply;
 }
 
@@ -221,7 +221,7 @@ ShardResult Shard::Pull(CallId call, const PullRequest& request) {
   // A new process has no weights until it is told where to return to. Nothing that a member says of
   // its place in an earlier process means anything to it.
   const bool has_to_return = !machine_.is_initialized() && machine_.phase() >= Phase::kTraining &&
-                             machine_.state().received_grant == 0;
+                             machine_.state().initial_weights.received_grant() == 0;
   if (is_returning() || has_to_return) {
     ShardResult refused;
     refused.answers.push_back({.call = call, .refusal = ReturningError()});
@@ -362,7 +362,7 @@ void Shard::KeepBase(const ShardAnswer& answer) {
   for (const ShardJob& job : jobs_) {
     const ShardJob::Save save = job.save();
     const bool is_needed = save != nullptr && save->log > 0;
-    if (is_needed && version < save->state.decided) save->bases[version] = weights;
+    if (is_needed && version < save->state.versions.decided()) save->bases[version] = weights;
   }
 }
 

@@ -141,13 +141,13 @@ bool ShardEngine::Initialized() {
   // Until they are saved a crash could take them away, and the run must not build on them. Without
   // a log, a disk that is full does not keep the run from its beginning.
   return checkpoints_ != nullptr &&
-         (checkpoints_->HasSavedInitial(machine.state().initialized_grant) ||
+         (checkpoints_->HasSavedInitial(machine.state().initial_weights.initialized_grant()) ||
           (!has_log && checkpoints_->has_failed()));
 }
 
 Life ShardEngine::CurrentLife() {
   MutexLock lock(mutex_);
-  return shard_->machine().state().life;
+  return shard_->machine().life();
 }
 
 bool ShardEngine::MayBeMember(const Identity& identity) {
@@ -303,7 +303,7 @@ BegunPush ShardEngine::BeginPush(const PushHeader& header) {
 }
 
 bool ShardEngine::LogIsFull() const {
-  const std::optional<ShardPlan>& plan = shard_->machine().state().plan;
+  const std::optional<ShardPlan>& plan = shard_->machine().state().run.plan;
   if (log_ == nullptr || !plan.has_value()) return false;
   // The pushes of workers that wait for their answers fit.
   return log_->bytes_waiting() > ShardPushBytes(plan->count, options_.run) + kEventBytesMax;

@@ -130,7 +130,7 @@ Answers ShardEngine::NoteReturn() {
   const auto shard = static_cast<size_t>(Value(options_.shard));
   if (is_draining_ || shard >= orders_.returns.size() || !orders_.model.has_value()) return {};
   const ShardReturn& ordered = orders_.returns[shard];
-  if (ordered.life <= shard_->machine().state().life) return {};
+  if (ordered.life <= shard_->machine().life()) return {};
   return_ = ordered;
   Answers answers;
   if (!shard_->is_returning()) answers = Absorb(shard_->BeginReturn());
@@ -254,7 +254,7 @@ void ShardEngine::GoOnFrom(const RecoveredShard& recovered, std::unique_ptr<Shar
     log_->BeginSegment();
     shard_->SetRecorder(*log_);
     shard_->EndRedo();
-    options_.on_model(shard_->machine().state().plan->count);
+    options_.on_model(shard_->machine().state().run.plan->count);
     answers = GiveOrders();
   }
   Deliver(std::move(answers));

@@ -28,8 +28,8 @@ absl::Status Unreadable() { return NoSuchEvent("its bytes make no sense"); }
 /// Names what does not fit in the jobs that were unfinished when a log went on behind the save:
 /// they make the versions that were decided and not published.
 std::string JobsFault(const ShardSave& saved) {
-  Version made = saved.state.published;
-  uint64_t bytes = saved.state.bytes_queued;
+  Version made = saved.state.versions.published();
+  uint64_t bytes = saved.state.intake.bytes_queued();
   for (const UnfinishedJob& job : saved.unfinished) {
     if (job.payload_bytes > bytes) return "its jobs have more bytes than the shard had taken";
     bytes -= job.payload_bytes;
@@ -40,9 +40,9 @@ std::string JobsFault(const ShardSave& saved) {
     }
     made = *job.version;
   }
-  if (made == saved.state.decided) return "";
+  if (made == saved.state.versions.decided()) return "";
   return fmt::format("its jobs end with version {}, and {} is decided", Value(made),
-                     Value(saved.state.decided));
+                     Value(saved.state.versions.decided()));
 }
 
 }  // namespace
@@ -50,14 +50,15 @@ std::string JobsFault(const ShardSave& saved) {
 std::string Shard::FaultOf(const ShardSave& saved, uint64_t values) const {
   const ShardMachine::Options options = ShardOptionsOf(options_.run, options_.shard);
   if (std::string fault = slipstream::FaultOf(saved.state, options); !fault.empty()) return fault;
-  if (saved.state.plan->count != values) {
-    return fmt::format("it is of {} values, and the shard has {}", saved.state.plan->count, values);
+  if (saved.state.run.plan->count != values) {
+    return fmt::format("it is of {} values, and the shard has {}", saved.state.run.plan->count,
+                       values);
   }
   if (saved.log == 0) return "";  // Its calls and jobs ended with its process.
   if (std::string fault = JobsFault(saved); !fault.empty()) return fault;
   if (!keeps_bases_) return "";
   for (const Version base : saved.state.members.VersionsGiven()) {
-    if (base == saved.state.decided || saved.bases.contains(base)) continue;
+    if (base == saved.state.versions.decided() || saved.bases.contains(base)) continue;
     return fmt::format("a worker computes from version {}, whose weights it does not have",
                        Value(base));
   }
@@ -65,7 +66,7 @@ std::string Shard::FaultOf(const ShardSave& saved, uint64_t values) const {
 }
 
 void Shard::BeginRedo(ShardSave saved, ArrayBuffers arrays) {
-  redone_from_ = saved.state.decided;
+  redone_from_ = saved.state.versions.decided();
   training_state_->Restore(std::move(arrays), saved.values);
   machine_.Restore(std::move(saved.state));
   for (auto& [version, weights] : saved.bases) kept_[version] = NewKept(std::move(weights));
@@ -128,7 +129,7 @@ absl::Status Shard::RedoOrders(ArchiveReader& archive) {
   if (!archive.is_complete()) return Unreadable();
   // A stage that does not begin at once begins when the shard has drained.
   std::vector<RunStage> stages = orders.stages;
-  if (stages.empty()) stages = machine_.state().stages;
+  if (stages.empty()) stages = machine_.state().run.stages;
   if (stages.empty()) stages = StagesOf(options_.run);
   const bool is_open = machine_.round().contributions() > 0;
   for (size_t i = machine_.stage() + 1; is_open && i <= orders.stage && i < stages.size(); ++i) {
@@ -150,7 +151,7 @@ absl::Status Shard::RedoAbandonedPush(ArchiveReader& archive) {
 }
 
 bool Shard::HasTaken(const PushHeader& header) const {
-  return header.count <= machine_.state().bytes_queued / sizeof(float);
+  return header.count <= machine_.bytes_queued() / sizeof(float);
 }
 
 absl::Status Shard::RedoPullDone(ArchiveReader& archive) {
@@ -160,7 +161,7 @@ absl::Status Shard::RedoPullDone(ArchiveReader& archive) {
   if (!archive.is_complete()) return Unreadable();
   const bool is_under_way = reader.has_value()
                                 ? machine_.members().PullsOf(reader->first, reader->second) > 0
-                                : machine_.state().reader_pulls.contains(call);
+                                : machine_.state().reader_pulls.Contains(call);
   if (!is_under_way) return NoSuchEvent("a pull ended that is not under way");
   FinishPull(call, reader);
   return absl::OkStatus();
@@ -192,7 +193,7 @@ void Shard::DoFirstJob() {
 
 void Shard::EndRedo() {
   // Nobody waits any more. In particular, no weights are given that the checkpoint does not have.
-  const std::vector<PendingCall> waiting = machine_.state().waiting;
+  const std::vector<PendingCall> waiting = machine_.state().waiting.all();
   for (const PendingCall& call : waiting) Cancel(call.call);
   // The versions of these jobs came with the checkpoint.
   while (!jobs_.empty() && jobs_.front().was_done_before()) DoFirstJob();

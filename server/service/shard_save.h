@@ -58,7 +58,9 @@ struct ShardSave {
   /// The number of the log's segment that begins with this state; 0 without a log.
   uint64_t log = 0;
 
-  SavedVersion version() const { return {state.life, state.decided, state.stage}; }
+  SavedVersion version() const {
+    return {state.versions.life(), state.versions.decided(), state.run.stage};
+  }
 };
 
 /// Returns all of it but the arrays and the values of the bases, as bytes.

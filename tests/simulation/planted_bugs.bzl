@@ -54,14 +54,14 @@ PLANTED_BUGS = {
         "(version > (PLANTED ? decided() : published()) &&",
     )]),
     # A worker just beyond the allowed lead over the slowest goes on.
-    "condition_released_too_early": ("server/core/shard_pull.cc", [(
-        "*state_.slowest < condition.slowest)",
-        "Value(*state_.slowest) + (PLANTED ? 1 : 0) < Value(condition.slowest))",
+    "condition_released_too_early": ("server/core/member_pace.cc", [(
+        "*slowest_ < condition.slowest)",
+        "Value(*slowest_) + (PLANTED ? 1 : 0) < Value(condition.slowest))",
     )]),
     # A worker that waited for the slowest goes on without the slowest's pushes.
-    "released_before_it_is_seen": ("server/core/shard_pull.cc", [(
-        "{.version = std::max(condition.version, decided())};",
-        "{.version = PLANTED ? condition.version : std::max(condition.version, decided())};",
+    "released_before_it_is_seen": ("server/core/member_pace.cc", [(
+        "{.version = std::max(condition.version, decided)};",
+        "{.version = PLANTED ? condition.version : std::max(condition.version, decided)};",
     )]),
     # A version of weights that change in place is published once as many gradients were added, whichever.
     "added_is_not_what_is_counted": ("server/service/shard.cc", [(
@@ -70,13 +70,13 @@ PLANTED_BUGS = {
     )]),
     # A change while the run trains reaches shard 0 alone.
     "change_on_one_shard": ("server/core/shard_machine.cc", [(
-        "while (state_.stage < stage) EnterNextStage();",
-        "while (state_.stage < stage &&" +
-        "       (!PLANTED || is_first() || !stages()[state_.stage + 1].begins_at_once))" +
+        "while (state_.run.stage < stage) EnterNextStage();",
+        "while (state_.run.stage < stage &&" +
+        "       (!PLANTED || is_first() || !stages()[state_.run.stage + 1].begins_at_once))" +
         "  EnterNextStage();",
     )]),
     # A cancelled call stays among the calls that wait.
-    "forgets_cancellation": ("server/core/shard_pull.cc", [(
+    "forgets_cancellation": ("server/core/waiting_calls.cc", [(
         "return waiting.call == call;",
         "return waiting.call == call && !PLANTED;",
     )]),
@@ -117,7 +117,7 @@ PLANTED_BUGS = {
     # Gradients that an open round has taken are lost when a worker joins or leaves.
     "accrued_gradients_lost_at_a_view_change": ("server/core/shard_machine.cc", [(
         "state_.members.InstallView(view);",
-        "state_.members.InstallView(view); if (PLANTED) state_.round = NewRound();",
+        "state_.members.InstallView(view); if (PLANTED) state_.open.round = NewRound();",
     )]),
     # Two gradients under way at once make up for each other's errors of encoding.
     "residual_shared_by_two_slots": ("worker/client/push_encoders.cc", [(
@@ -126,8 +126,8 @@ PLANTED_BUGS = {
     )]),
     # Another policy takes over on the first shard alone.
     "schedule_applied_on_one_shard_only": ("server/core/shard_machine.cc", [(
-        "stage_ = stages()[state_.stage];",
-        "stage_ = stages()[!PLANTED || is_first() ? state_.stage : 0];",
+        "stage_ = stages()[state_.run.stage];",
+        "stage_ = stages()[!PLANTED || is_first() ? state_.run.stage : 0];",
     )]),
     # Workers whose pushes have unequal numbers of steps send fragments in unequal orders.
     "fragments_in_unequal_orders": ("worker/core/fragments.cc", [(
@@ -151,8 +151,8 @@ PLANTED_BUGS = {
     )]),
     # A shard that went on from a checkpoint takes pushes that were computed before.
     "return_keeps_old_life": ("server/core/shard_admission.cc", [(
-        "if (header.life == state_.life) return std::nullopt;",
-        "if (header.life == state_.life || (PLANTED && header.life < state_.life)) return std::nullopt;",
+        "if (header.life == life()) return std::nullopt;",
+        "if (header.life == life() || (PLANTED && header.life < life())) return std::nullopt;",
     )]),
     # A shard that went on from a checkpoint expects the sequences of its older life.
     "sequences_survive_a_life": ("server/core/member_table.cc", [(
@@ -160,9 +160,9 @@ PLANTED_BUGS = {
         "if (!PLANTED) record.last_sequence = {};",
     )]),
     # The state is saved while the open round holds contributions, which are in no version.
-    "save_of_undone_round": ("server/core/shard_machine.cc", [(
-        "round().contributions() == 0 && state_.last_saved != decided();",
-        "(PLANTED || round().contributions() == 0) && state_.last_saved != decided();",
+    "save_of_undone_round": ("server/core/save_schedule.cc", [(
+        "= is_round_empty && last_saved_ != decided;",
+        "= (PLANTED || is_round_empty) && last_saved_ != decided;",
     )]),
     # A shard that goes on from a checkpoint keeps the sum of the round that was open.
     "returned_state_keeps_contributions": ("server/service/training_state.cc", [(
@@ -212,8 +212,8 @@ PLANTED_BUGS = {
     )]),
     # Training begins before the initial weights are on the disk.
     "initialized_without_checkpoint": ("tests/simulation/sim_shard_durability.cc", [(
-        "return saves_.HasSavedInitial(machine().state().initialized_grant);",
-        "return PLANTED || saves_.HasSavedInitial(machine().state().initialized_grant);",
+        "return saves_.HasSavedInitial(machine().state().initial_weights.initialized_grant());",
+        "return PLANTED || saves_.HasSavedInitial(machine().state().initial_weights.initialized_grant());",
     )]),
     # A checkpoint lacks the sequences of the pushes that are in it, and the answers to them.
     "sequences_missing_from_checkpoint": ("server/service/shard_save.cc", [(

@@ -160,7 +160,7 @@ void ScriptedRun::Sync(uint32_t shard) {
                          .instance = server.instance,
                          .address = spec_.cluster.servers[shard],
                          .run = kRun,
-                         .orders_seen = machine.state().orders,
+                         .orders_seen = machine.state().run.orders,
                          .initialized = machine.is_initialized() && machine.has_granted_weights(),
                          .drained = machine.is_drained(),
                          .life = machine.life(),
@@ -168,7 +168,8 @@ void ScriptedRun::Sync(uint32_t shard) {
                          .version = machine.published(),
                          .batches_of_rounds = machine.batches_of_rounds()};
   if (server.saved.has_value()) {
-    report.saved = {{server.saved->life, server.saved->decided, server.saved->stage}};
+    report.saved = {
+        {server.saved->versions.life(), server.saved->versions.decided(), server.saved->run.stage}};
   }
   for (const Member& member : machine.view().members) {
     const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
@@ -177,7 +178,7 @@ void ScriptedRun::Sync(uint32_t shard) {
   }
   if (absl::Status taken = coordinator_->OnServer(report, now_); !taken.ok()) return Tell(taken);
   const ServerOrders& orders = coordinator_->orders();
-  if (orders.number <= machine.state().orders) return;
+  if (orders.number <= machine.state().run.orders) return;
   Line(fmt::format("shard {} takes orders {}", shard, TextOf(orders)));
   if (orders.returns.size() > shard && orders.returns[shard].life > machine.life()) {
     if (!server.saved.has_value()) return Line("it has no such checkpoint");
@@ -204,7 +205,7 @@ void ScriptedRun::Publish(uint32_t shard) {
   const ShardMachine& machine = server.machine;
   if (machine.published() == machine.decided()) return Line("no update was ordered");
   Carry(shard, server.machine.OnPublished(Next(machine.published())));
-  if (server.to_save.has_value() && server.to_save->decided <= machine.published()) {
+  if (server.to_save.has_value() && server.to_save->versions.decided() <= machine.published()) {
     server.saved = std::exchange(server.to_save, std::nullopt);
   }
 }

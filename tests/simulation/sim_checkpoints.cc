@@ -38,7 +38,7 @@ void SimSaves::OnTime() {
   const absl::Status written = Write();
   has_failed_ = !written.ok();
   if (written.ok()) {
-    saved_grant_ = current_->state.initialized_grant;
+    saved_grant_ = current_->state.initial_weights.initialized_grant();
     current_ = nullptr;
     // A checkpoint that cannot be removed now is removed after the next one.
     (void)store_->Prune(options_.keep, safe_);
@@ -55,7 +55,7 @@ void SimSaves::OnTime() {
 absl::Status SimSaves::Write() {
   PS_CHECK(store_ != nullptr && tensors_.has_value());
   const ShardSave& save = *current_;
-  const CheckpointFacts facts = {.run = save.state.plan->run,
+  const CheckpointFacts facts = {.run = save.state.run.plan->run,
                                  .shard = options_.shard,
                                  .range = range_,
                                  .saved = save.version(),

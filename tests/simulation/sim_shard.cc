@@ -177,7 +177,7 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   PS_CHECK(request.ok());
   call.pull = *request;
   // In another life, the worker has yet to make its first push.
-  if (request->min_life != machine().state().life) call.pull->sequence = Sequence{1};
+  if (request->min_life != machine().life()) call.pull->sequence = Sequence{1};
   const CallId id{call.stream->number};
   ShardResult result = shard_.Pull(id, *request);
   const bool is_refused = std::ranges::any_of(result.answers, [id](const Answer& answer) {
@@ -224,7 +224,7 @@ void SimShard::Absorb(ShardResult result) {
   machine().CheckInvariants();
   while (decided_ < machine().decided()) {
     decided_ = Next(decided_);
-    Show(UpdateOrdered{id_, machine().state().life, decided_});
+    Show(UpdateOrdered{id_, machine().life(), decided_});
   }
   NoteSave();
   // Its segment of the log has to be there before.
@@ -301,7 +301,7 @@ void SimShard::NotePublished(Version version) {
   const std::shared_ptr<InPlaceWeights>& in_place = shard_.training_state()->in_place();
   const Weights weights = in_place == nullptr ? shard_.weights() : in_place->Copy();
   const std::span<const float> values = weights->values();
-  Show(VersionPublished{id_, machine().state().life, version,
+  Show(VersionPublished{id_, machine().life(), version,
                         std::make_shared<std::vector<float>>(values.begin(), values.end())});
   trace_.Line("shard {} published version {} of {} examples, rate {}", Value(id_), Value(version),
               machine().examples_applied(), machine().effective_learning_rate());

@@ -39,7 +39,7 @@ void SimShard::Describe(v1::SyncServerRequest& request) {
   request.set_initialized(IsInitialized());
   request.set_drained(IsDrained());
   *request.mutable_progress() = ProgressOf(machine());
-  request.set_life(Value(machine().state().life));
+  request.set_life(Value(machine().life()));
   // Before the first orders, the process does not know which run it serves.
   request.set_knows_saved(life_before_.has_value());
   for (const SavedVersion& each : saved()) *request.add_saved() = ToWire(each);
@@ -50,7 +50,7 @@ bool SimShard::IsInitialized() const {
   if (!machine().has_granted_weights() || is_redoing_) return false;
   const bool come_from_disk = has_redone_ || machine().life() > Life{};
   if (!saves_state_ || come_from_disk || (!keeps_log_ && saves_.has_failed())) return true;
-  return saves_.HasSavedInitial(machine().state().initialized_grant);
+  return saves_.HasSavedInitial(machine().state().initial_weights.initialized_grant());
 }
 
 bool SimShard::IsDrained() const {
@@ -199,7 +199,7 @@ void SimShard::GoOn(uint64_t events) {
   for (const SimDisk::Untold& each : std::exchange(disk_.untold, {})) history_.Add(each.event);
   machine().CheckInvariants();
   decided_ = machine().decided();
-  last_saved_ = machine().state().last_saved;
+  last_saved_ = machine().state().saves.last_saved();
   const std::span<const float> values = shard_.weights()->values();
   history_.Add(ShardWentOn{id_, machine().life(), machine().published(),
                            std::make_shared<std::vector<float>>(values.begin(), values.end())});
@@ -212,7 +212,7 @@ void SimShard::GoOn(uint64_t events) {
 const ShardReturn* SimShard::FindReturn(const ServerOrders& orders) const {
   if (!orders.model.has_value() || Value(id_) >= orders.returns.size()) return nullptr;
   const ShardReturn& order = orders.returns[Value(id_)];
-  const Life life = std::max(machine().state().life, *life_before_);
+  const Life life = std::max(machine().life(), *life_before_);
   const bool is_news = order.life > life && HasSaved(order.from);
   return is_news ? &order : nullptr;
 }
@@ -229,7 +229,7 @@ void SimShard::Return(const ModelOrders& model, const ShardReturn& order) {
       LoadCheckpoint(*store_, order.from, arrays, *shard_.training_state());
   PS_CHECK(save.ok());
   shard_.Return(*std::move(save), std::move(arrays), order.life);
-  last_saved_ = machine().state().last_saved;
+  last_saved_ = machine().state().saves.last_saved();
   machine().CheckInvariants();
   decided_ = machine().decided();
   PS_CHECK(store_->RemoveAfter(order.from).ok());
@@ -255,10 +255,10 @@ void SimShard::EndAllCalls() {
 
 void SimShard::NoteSave() {
   const ShardState& state = machine().state();
-  if (state.last_saved == last_saved_) return;
-  last_saved_ = state.last_saved;
+  if (state.saves.last_saved() == last_saved_) return;
+  last_saved_ = state.saves.last_saved();
   if (!last_saved_.has_value()) return;
-  const SavedVersion saved = {state.life, state.decided, state.stage};
+  const SavedVersion saved = {machine().life(), machine().decided(), machine().stage()};
   trace_.Line("shard {} saves life {} version {}", Value(id_), Value(saved.life),
               Value(saved.version));
   Show(SaveBegun{id_, saved});

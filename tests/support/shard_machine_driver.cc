@@ -92,7 +92,7 @@ bool ShardMachineDriver::PublishNext() {
 }
 
 void ShardMachineDriver::Return(Life life) {
-  const size_t version = Value(saved_.back().decided);
+  const size_t version = Value(saved_.back().versions.decided());
   core_.Restore(Returned(saved_.back(), life));
   weights_.resize(version + 1);
   updates_.resize(version);

@@ -225,7 +225,7 @@ class History {
 
   /// Ends all calls, and has one machine go on from its state as bytes.
   void GoThroughBytes() {
-    for (const PendingCall& call : std::vector<PendingCall>(kept_.state().waiting)) {
+    for (const PendingCall& call : std::vector<PendingCall>(kept_.state().waiting.all())) {
       for (ShardMachine* machine : {&kept_, &encoded_})
         ASSERT_TRUE(machine->OnCancelled(call.call));
     }
@@ -252,7 +252,7 @@ class History {
     encoded_.Restore(Returned(*std::move(state), Life{life_}));
     waiting_pulls_.clear();
     sent_.clear();
-    ASSERT_EQ(kept_.decided(), saved_->decided);
+    ASSERT_EQ(kept_.decided(), saved_->versions.decided());
     ASSERT_EQ(EncodeShardState(kept_.state()), EncodeShardState(encoded_.state()));
     // The machine knows no view after the one that was saved. Members of later views are gone.
     Do([](ShardMachine& machine) { return machine.OnPhase(Phase::kTraining, Version{}); });

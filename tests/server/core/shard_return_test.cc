@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "tests/support/shard_machine_driver.h"
 #include "tests/support/specs.h"
+#include "tests/support/spoil.h"
 
 // Tests of a shard that goes on from a state that was saved.
 
@@ -49,7 +50,7 @@ class ShardReturnTest : public testing::Test {
     driver_->OnSaveOrder(OrderOf(1));
     driver_->Push(PushOf(0, 3, 2), 100);
     driver_->PublishAll();
-    ASSERT_EQ(driver_->saved().back().decided, Version{2});
+    ASSERT_EQ(driver_->saved().back().versions.decided(), Version{2});
   }
 
   const ShardMachine& core() const { return driver_->core(); }
@@ -210,7 +211,7 @@ TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {
   driver_->core().OnPull(CallId{1002}, {.shard_map = TestPlan().shard_map});
   driver_->core().OnPushHeader(PushOf(1, 1, 0).header);
   ASSERT_EQ(core().pulls_under_way(), 2u);
-  ASSERT_TRUE(core().state().draft.has_value());
+  ASSERT_TRUE(core().state().intake.draft().has_value());
 
   driver_->core().Restore(Returned(core().state(), Life{1}));
 
@@ -218,7 +219,7 @@ TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {
   EXPECT_EQ(core().waiting(), 0u);
   EXPECT_EQ(core().pulls_under_way(), 0u);
   EXPECT_EQ(core().bytes_queued(), 0u);
-  EXPECT_FALSE(core().state().draft.has_value());
+  EXPECT_FALSE(core().state().intake.draft().has_value());
 }
 
 TEST_F(ShardReturnTest, MiniBatchesOfTheOpenRoundAreNamedAgainToTheSameMembers) {
@@ -295,7 +296,7 @@ TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisLife) {
   last.header.clock = WorkerClock{1};
   last.header.rests = true;
   driver_->Push(last, 1);
-  ASSERT_EQ(driver_->saved().back().decided, Version{1});
+  ASSERT_EQ(driver_->saved().back().versions.decided(), Version{1});
   driver_->PublishAll();
 
   driver_->Return(Life{1});
@@ -329,8 +330,8 @@ TEST_F(ShardReturnTest, AnOrderFromBeforeTheReturnIsObeyedAfterIt) {
 
   driver_->OnSaveOrder(OrderOf(2));
 
-  EXPECT_EQ(driver_->saved().back().life, Life{1});
-  EXPECT_EQ(driver_->saved().back().decided, Version{2});
+  EXPECT_EQ(driver_->saved().back().versions.life(), Life{1});
+  EXPECT_EQ(driver_->saved().back().versions.decided(), Version{2});
 }
 
 TEST_F(ShardReturnTest, AShardMayReturnFromAStateThatItSavedInALaterLife) {
@@ -368,7 +369,7 @@ TEST_F(ShardReturnTest, InTheSameLifeTheNextProcessKnowsAllButTheCalls) {
   ASSERT_EQ(core().waiting(), 1u);
   ASSERT_EQ(core().pulls_under_way(), 1u);
 
-  const EndedProcess end = {.oldest_kept = Version{1}, .saved = core().state().last_saved};
+  const EndedProcess end = {.oldest_kept = Version{1}, .saved = core().state().saves.last_saved()};
   const ShardMachine next = NextProcess(core(), WithSaves({Policy::kAsync}), end);
 
   next.CheckInvariants();
@@ -391,7 +392,7 @@ TEST_F(ShardReturnTest, InTheSameLifeVersionsWhoseValuesAreGoneAreNotKept) {
   }
   ASSERT_EQ(core().oldest_kept(), Version{1});
 
-  const EndedProcess end = {.oldest_kept = Version{2}, .saved = core().state().last_saved};
+  const EndedProcess end = {.oldest_kept = Version{2}, .saved = core().state().saves.last_saved()};
   ShardMachine next = NextProcess(core(), options, end);
 
   next.CheckInvariants();
@@ -408,14 +409,14 @@ TEST_F(ShardReturnTest, InTheSameLifeVersionsWhoseValuesAreGoneAreNotKept) {
 
 TEST_F(ShardReturnTest, InTheSameLifeASaveThatDidNotComeToTheDiskIsDueAgain) {
   StartAsync();
-  ASSERT_EQ(core().state().last_saved, Version{2});
+  ASSERT_EQ(core().state().saves.last_saved(), Version{2});
   const EndedProcess end = {.oldest_kept = Version{3}, .saved = Version{0}};
 
   ShardMachine next(WithSaves({Policy::kAsync}));
   next.Restore(core().state());
   EXPECT_TRUE(next.OnProcessEnd(end).saves);
 
-  EXPECT_EQ(next.state().last_saved, Version{3});
+  EXPECT_EQ(next.state().saves.last_saved(), Version{3});
 }
 
 TEST_F(ShardReturnTest, BytesThatEndTooEarlyOrTooLateAreNoState) {
@@ -433,11 +434,13 @@ TEST_F(ShardReturnTest, BytesThatEndTooEarlyOrTooLateAreNoState) {
 TEST_F(ShardReturnTest, AStateWithoutItsVersionsIsRefused) {
   StartAsync();
   ShardState state = driver_->saved().back();
-  state.versions.clear();
+  Spoil(state.versions,
+        [](auto&, auto&, auto&, auto&, auto& versions, auto&) { versions.clear(); });
   EXPECT_EQ(DecodeShardState(EncodeShardState(state)).status().code(), absl::StatusCode::kDataLoss);
 
   state = driver_->saved().back();
-  state.published = Next(state.decided);
+  Spoil(state.versions,
+        [](auto&, auto&, auto& decided, auto& published, auto&...) { published = Next(decided); });
   EXPECT_EQ(DecodeShardState(EncodeShardState(state)).status().code(), absl::StatusCode::kDataLoss);
 }
 
@@ -451,8 +454,8 @@ TEST_F(ShardReturnTest, TheStagesThatAChangeAddedAreInTheBytes) {
   const absl::StatusOr<ShardState> state = DecodeShardState(EncodeShardState(core().state()));
 
   ASSERT_TRUE(state.ok());
-  EXPECT_EQ(state->stages, core().state().stages);
-  EXPECT_EQ(state->stage, 1u);
+  EXPECT_EQ(state->run.stages, core().state().run.stages);
+  EXPECT_EQ(state->run.stage, 1u);
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class ShardSavesTest : public testing::Test {
   /// The versions that were saved, oldest first.
   static std::vector<uint64_t> SavedBy(const ShardMachineDriver& driver) {
     std::vector<uint64_t> versions;
-    for (const ShardState& state : driver.saved()) versions.push_back(Value(state.decided));
+    for (const ShardState& state : driver.saved())
+      versions.push_back(Value(state.versions.decided()));
     return versions;
   }
 };

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/shard_machine_driver.h"
+#include "tests/support/spoil.h"
 
 namespace slipstream {
 namespace {
@@ -42,42 +43,55 @@ TEST_F(ShardStateFaultTest, AStateThatAMachineHasHasNone) {
 
 TEST_F(ShardStateFaultTest, WhatDoesNotFitIsNamed) {
   using State = ShardState;
-  EXPECT_EQ(FaultAfter([](State& state) { state.plan.reset(); }), "it has no weights");
-  EXPECT_EQ(FaultAfter([](State& state) { state.plan->batches_per_epoch = 0; }),
+  EXPECT_EQ(FaultAfter([](State& state) { state.run.plan.reset(); }), "it has no weights");
+  EXPECT_EQ(FaultAfter([](State& state) { state.run.plan->batches_per_epoch = 0; }),
             "an epoch has no mini-batches");
-  EXPECT_EQ(FaultAfter([](State& state) { state.stage = 1; }), "stage 1 of 1");
+  EXPECT_EQ(FaultAfter([](State& state) { state.run.stage = 1; }), "stage 1 of 1");
   EXPECT_EQ(FaultAfter([this](State& state) {
-              state.stages = options_.stages;
-              state.stages[0].consistency.policy = static_cast<PolicyKind>(99);
+              state.run.stages = options_.stages;
+              state.run.stages[0].consistency.policy = static_cast<PolicyKind>(99);
             }),
             "a stage has policy number 99");
   EXPECT_EQ(FaultAfter([this](State& state) {
-              state.stages = options_.stages;
-              state.stages[0].learning_rate = std::numeric_limits<double>::infinity();
+              state.run.stages = options_.stages;
+              state.run.stages[0].learning_rate = std::numeric_limits<double>::infinity();
             }),
             "a stage has the learning rate inf");
   EXPECT_EQ(FaultAfter([this](State& state) {
-              state.stages = options_.stages;
-              state.stages[0].consistency.max_staleness.bound = 7;
+              state.run.stages = options_.stages;
+              state.run.stages[0].consistency.max_staleness.bound = 7;
             }),
             "a stage has another consistency.max_staleness than the run");
-  EXPECT_EQ(FaultAfter([](State& state) { state.phase = static_cast<Phase>(0); }),
+  EXPECT_EQ(FaultAfter([](State& state) { state.run.phase = static_cast<Phase>(0); }),
             "phase number 0");
-  EXPECT_EQ(FaultAfter([](State& state) { state.published = Version{3}; }),
+  EXPECT_EQ(FaultAfter([](State& state) {
+              Spoil(state.versions,
+                    [](auto&, auto&, auto&, auto& published, auto&...) { published = Version{3}; });
+            }),
             "version 3 is beyond 2");
-  EXPECT_EQ(FaultAfter([](State& state) { state.versions.clear(); }),
+  EXPECT_EQ(FaultAfter([](State& state) {
+              Spoil(state.versions,
+                    [](auto&, auto&, auto&, auto&, auto& versions, auto&) { versions.clear(); });
+            }),
             "it describes 0 versions up to 2, and 2 is published");
-  EXPECT_EQ(FaultAfter([](State& state) { state.life_begin = Version{3}; }),
+  EXPECT_EQ(FaultAfter([](State& state) {
+              Spoil(state.versions,
+                    [](auto&, auto& life_begin, auto&...) { life_begin = Version{3}; });
+            }),
             "its life or its stage began after version 2");
-  EXPECT_EQ(FaultAfter([](State& state) { state.draft = ShardState::Draft{}; }),
+  EXPECT_EQ(FaultAfter([](State& state) { state.intake.BeginDraft({}, {}); }),
             "an update is drafted from another version than the newest");
-  EXPECT_EQ(FaultAfter([](State& state) { state.waiting.push_back(state.waiting.front()); }),
+  EXPECT_EQ(FaultAfter([](State& state) { state.waiting.Add(state.waiting.all().front()); }),
             "two calls that wait have one name");
-  EXPECT_EQ(FaultAfter([](State& state) { state.waiting.front().is_pull = false; }),
+  EXPECT_EQ(FaultAfter([](State& state) {
+              Spoil(state.waiting, [](auto& calls) { calls.front().is_pull = false; });
+            }),
             "a call that waits is no push and no pull");
   EXPECT_EQ(FaultAfter([](State& state) {
-              state.waiting.front().parts = 1;
-              state.waiting.front().trainers.front().part = 4;
+              Spoil(state.waiting, [](auto& calls) {
+                calls.front().parts = 1;
+                calls.front().trainers.front().part = 4;
+              });
             }),
             "a call that waits is for part 4 of 1");
   EXPECT_EQ(FaultAfter([](State& state) { state.members.At(WorkerId{1}).incarnation = {}; }),

@@ -24,6 +24,7 @@
 #include "server/service/push_framing.h"
 #include "tests/server/service/shard_redo_fixture.h"
 #include "tests/support/specs.h"
+#include "tests/support/spoil.h"
 
 namespace slipstream {
 namespace {
@@ -218,7 +219,7 @@ class History {
       Take(NextPush());
     }
     const ShardState& state = shard_->machine().state();
-    shard_->Restore(Returned(state, Life{Value(state.life) + 1}));
+    shard_->Restore(Returned(state, Life{Value(state.versions.life()) + 1}));
     last_.clear();
   }
 
@@ -265,7 +266,7 @@ class History {
                    .sequence = machine.members().At(member.worker).expected(),
                    .shard_map = map_,
                    .base = machine.decided(),
-                   .life = machine.state().life,
+                   .life = machine.life(),
                    .count = kCount,
                    .examples = 1 + random_.Below(32)};
     push.header.clock = WorkerClock{Value(push.header.sequence)};
@@ -336,8 +337,8 @@ class History {
   /// asked about members that the shard does not know: these three are not part of it.
   std::string State() {
     ShardState state = shard_->machine().state();
-    state.outcomes.clear();
-    state.next_push = 0;
+    state.tally.outcomes.clear();
+    Spoil(state.intake, [](auto& next_push, auto&...) { next_push = 0; });
     state.unknown_members = {};
     ArchiveWriter writer;
     writer(state, uint64_t{shard_->payloads_held()}, shard_->has_job());

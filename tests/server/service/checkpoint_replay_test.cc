@@ -170,18 +170,18 @@ TEST_F(CheckpointReplayTest, AStateThatContradictsItselfIsNamedWithItsFile) {
   const std::vector<Case> cases = {
       {"it is of another version than the checkpoint", [](ShardSave& save) { ++save.log; }},
       {"an epoch has no mini-batches",
-       [](ShardSave& save) { save.state.plan->batches_per_epoch = 0; }},
-      {"values, and the shard has", [](ShardSave& save) { ++save.state.plan->count; }},
+       [](ShardSave& save) { save.state.run.plan->batches_per_epoch = 0; }},
+      {"values, and the shard has", [](ShardSave& save) { ++save.state.run.plan->count; }},
       {"a job makes version",
        [](ShardSave& save) {
          save.unfinished = {{0, Version{1'000}}};
        }},
       {"its jobs have more bytes than the shard had taken",
        [](ShardSave& save) {
-         save.unfinished = {{save.state.bytes_queued + 1, std::nullopt}};
+         save.unfinished = {{save.state.intake.bytes_queued() + 1, std::nullopt}};
        }},
       {"a call that waits is no push and no pull",
-       [](ShardSave& save) { save.state.waiting.push_back({.call = CallId{77}}); }},
+       [](ShardSave& save) { save.state.waiting.Add({.call = CallId{77}}); }},
       {"has more weights than it can compute from",
        [](ShardSave& save) { save.state.members.At(WorkerId{0}).given[9] = {Version{}}; }}};
   for (const Case& each : cases) {

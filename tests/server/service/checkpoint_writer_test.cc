@@ -35,11 +35,15 @@ std::shared_ptr<FloatBuffer> Filled(float value) {
 
 /// Returns a save of version 9, with what its log needs.
 std::shared_ptr<const ShardSave> Save() {
-  auto save = std::make_shared<ShardSave>(ShardSave{
-      .state = {.round = Round(PolicyTraits::Order::kArrival, PolicyTraits::Weighing::kEqual)}});
-  save->state.plan = ShardPlan{.run = kRun, .count = kValues};
-  save->state.decided = save->state.published = Version{9};
-  save->state.initialized_grant = 3;
+  auto save = std::make_shared<ShardSave>(
+      ShardSave{.state = {.open = {.round = Round(PolicyTraits::Order::kArrival,
+                                                  PolicyTraits::Weighing::kEqual)}}});
+  save->state.run.plan = ShardPlan{.run = kRun, .count = kValues};
+  for (uint64_t version = 1; version <= 9; ++version) {
+    save->state.versions.Decide({});
+    save->state.versions.Publish(Version{version}, /*kept_max=*/1);
+  }
+  save->state.initial_weights.Place(3);
   save->values.arrays = {{"weights", Filled(9)}};
   save->bases = {{Version{6}, Filled(6)}, {Version{7}, Filled(7)}};
   save->log = 12;

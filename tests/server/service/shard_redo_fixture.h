@@ -64,7 +64,7 @@ class EventList final : public ShardRecorder {
 /// A save as it lies on a disk.
 struct SavedShard {
   explicit SavedShard(const ShardSave& save)
-      : state(EncodeSave(save)), version(save.state.decided), log(save.log) {
+      : state(EncodeSave(save)), version(save.state.versions.decided()), log(save.log) {
     for (const auto& [name, values] : save.values.arrays) arrays.push_back(Copy(values));
     for (const auto& [base, weights] : save.bases) bases[base] = Copy(weights);
   }

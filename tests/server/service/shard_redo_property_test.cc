@@ -131,7 +131,7 @@ class History {
       if (!pull.empty() && answer.refusal.ok()) sent_.insert(std::move(pull));
     }
     if (result.save == nullptr) return;
-    EXPECT_FALSE(result.save->bases.contains(result.save->state.decided));
+    EXPECT_FALSE(result.save->bases.contains(result.save->state.versions.decided()));
     const bool is_lost = random_.Below(4) == 0 && !saves_.empty();
     if (is_lost) {
       ++seen_.lost_saves;
