@@ -124,6 +124,10 @@ struct MemberRecord {
 
   std::optional<Version> FindBase(uint32_t slot) const;
 
+  /// Notes that from this version on the member owes rounds a gradient or an excuse, unless it did
+  /// already.
+  void OweFrom(Version version) { owes_from = owes_from.value_or(version); }
+
   /// Notes that the member has work at hand and that its clock has reached `named`.
   void KeepPace(WorkerClock named) {
     clock = std::max(clock, named);

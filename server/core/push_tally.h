@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "common/policy/staleness_guard.h"
 #include "common/protocol/shard_messages.h"
 #include "server/core/lag_tracker.h"
 
@@ -27,6 +28,15 @@ struct PushTally {
   LagTracker lag;
   std::map<PushOutcome, uint64_t> outcomes;
   GuardCounts guard_counts;
+
+  /// Counts a push that was refused.
+  void CountRefusal(const PushReply& refusal, const StalenessGuard& guard) {
+    ++outcomes[refusal.outcome];
+    // The guard rejected the push only if it is beyond the bound; else the weights of its base are
+    // gone.
+    const bool is_beyond = guard.Judge(refusal.staleness) == StalenessGuard::Verdict::kRefuse;
+    if (refusal.outcome == PushOutcome::kTooStale && is_beyond) ++guard_counts.rejected;
+  }
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {

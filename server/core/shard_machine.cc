@@ -1,92 +1,110 @@
 #include "server/core/shard_machine.h"
 
-#include <algorithm>
-#include <set>
+#include <string>
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/policy/staleness_compensation.h"
+#include "common/protocol/composite_push.h"
+#include "server/core/composite_judge.h"
+#include "server/core/push_counting.h"
 
 namespace slipstream {
+namespace {
+
+/// Appends `more` to `output`. Orders close the open round at most once, so nothing is folded after
+/// an update.
+void Append(ShardOutput more, ShardOutput& output) {
+  PS_CHECK(!output.update.has_value() || (more.folds.empty() && !more.update.has_value()));
+  for (const Fold& fold : more.folds) output.folds.push_back(fold);
+  if (more.update.has_value()) output.update = more.update;
+  output.lagged.insert(output.lagged.end(), more.lagged.begin(), more.lagged.end());
+  for (ShardAnswer& answer : more.answers) output.answers.push_back(std::move(answer));
+  output.saves = output.saves || more.saves;
+}
+
+}  // namespace
 
 ShardMachine::ShardMachine(const Options& options)
-    : options_(options),
-      guard_(options.stages.front().consistency.max_staleness),
-      rule_(RowOf(options.optimizer.kind)),
-      scaling_(RowOf(options.optimizer.staleness_scaling)),
-      stage_(options.stages.front()),
-      traits_(stage_.consistency.traits()),
-      state_{.open = {.round = NewRound()}} {
-  AdoptStage();
-}
+    : rules_(options), state_{.open = {.round = rules_.NewRound()}} {}
 
 void ShardMachine::Restore(ShardState state) {
   state_ = std::move(state);
-  AdoptStage();
+  rules_.Adopt(state_.run);
+}
+
+// Orders.
+
+std::optional<uint64_t> ShardMachine::ValuesOrdered(const ServerOrders& orders) const {
+  if (orders.number <= state_.run.orders || has_plan() || !orders.model.has_value()) return {};
+  return orders.model->shard_map.range(rules_.options().shard).size();
+}
+
+ShardOutput ShardMachine::OnOrders(const ServerOrders& orders) {
+  ShardOutput output;
+  if (orders.number <= state_.run.orders) return output;
+  if (const std::optional<uint64_t> values = ValuesOrdered(orders)) {
+    SetPlan({.run = orders.run,
+             .shard_map = orders.model->shard_map.fingerprint(),
+             .count = *values,
+             .batches_total = orders.model->batches_total,
+             .batches_per_epoch = orders.model->batches_per_epoch,
+             .examples_per_epoch = orders.model->examples_per_epoch});
+  }
+  state_.run.orders = orders.number;
+  state_.initial_weights.Order(orders.grant, orders.initializer);
+  OnStages(orders.stages);
+  OnStage(orders.stage);
+  Append(OnView(orders.view), output);
+  Append(OnPhase(orders.phase, orders.drain_version), output);
+  if (orders.ends_work) Append(OnWorkEnds(), output);
+  Append(OnAwaitedReaders(orders.awaited_readers), output);
+  Append(OnSaveOrder(orders.save), output);
+  SaveIfDue(output);
+  return output;
 }
 
 void ShardMachine::SetPlan(const ShardPlan& plan) {
   PS_CHECK(!has_plan());
   state_.run.plan = plan;
-  AdoptStage();
-  MakeWork();
-}
-
-void ShardMachine::AdoptStage() {
-  stage_ = stages()[state_.run.stage];
-  traits_ = stage_.consistency.traits();
-  takes_excuses_ = std::ranges::any_of(
-      stages(), [](const RunStage& stage) { return stage.consistency.traits().waits_for_members; });
-  policy_ = MakePolicy(stage_.consistency);
-  compensation_ = MakeCompensation(options_.optimizer);
-  learning_rate_.reset();
-  if (!has_plan()) return;
-  learning_rate_.emplace(
-      stage_.learning_rate, options_.optimizer.schedule,
-      LearningRate::Extent{state_.run.plan->examples_per_epoch, options_.epochs});
-}
-
-void ShardMachine::MakeWork() {
-  state_.open.work.reset();
-  if (!works_in_rounds() || !is_first()) return;
-  const uint64_t begin = state_.run.stage == 0 ? 0 : EndOfStage(state_.run.stage - 1);
-  state_.open.work.emplace(EndOfStage(state_.run.stage), options_.quantum, begin);
+  rules_.Adopt(state_.run);
+  state_.open.work = rules_.NewWork(state_.run);
 }
 
 void ShardMachine::OnStages(const std::vector<RunStage>& stages) {
   std::vector<RunStage> guarded = stages;
-  for (RunStage& stage : guarded) stage.consistency.max_staleness = guard_.spec();
+  for (RunStage& stage : guarded) stage.consistency.max_staleness = rules_.guard().spec();
   if (guarded.size() <= state_.run.stage || guarded == state_.run.stages) return;
   state_.run.stages = std::move(guarded);
-  AdoptStage();
+  rules_.Adopt(state_.run);
   if (!state_.open.work.has_value()) return;
-  state_.open.work->EndBy(EndOfStage(state_.run.stage), state_.run.plan->batches_per_epoch);
+  state_.open.work->EndBy(rules_.EndOf(state_.run, state_.run.stage),
+                          state_.run.plan->batches_per_epoch);
 }
 
 void ShardMachine::OnStage(uint32_t stage) {
   // A shard that takes the place of one that is gone may learn of a later stage and of the run's
   // failure at once, and have no plan.
-  if (stage >= stages().size() || !has_plan()) return;
+  if (stage >= rules_.StagesOf(state_.run).size() || !has_plan()) return;
   while (state_.run.stage < stage) EnterNextStage();
 }
 
 void ShardMachine::EnterNextStage() {
-  const ConsistencySpec before = stage_.consistency;
+  const ConsistencySpec before = rules_.stage().consistency;
   ++state_.run.stage;
-  AdoptStage();
-  if (!stage_.begins_at_once) {
+  rules_.Adopt(state_.run);
+  if (!rules_.stage().begins_at_once) {
     // The coordinator moves on when every shard has drained, so no gradient waits in a round.
     PS_CHECK(round().contributions() == 0);
     state_.run.stage_begin = decided();
     state_.run.phase = Phase::kTraining;
-    MakeWork();
-    state_.open.Begin(NewRound());
+    state_.open.work = rules_.NewWork(state_.run);
+    state_.open.Begin(rules_.NewRound());
     state_.intake.TakeDraft();
   }
-  if (stage_.begins_at_once && stage_.consistency == before) return;
+  if (rules_.stage().begins_at_once && rules_.stage().consistency == before) return;
   // A member with work in this stage says so by its next call; until then nobody waits for its
   // clock. All continue at one clock: where no pace was kept, their clocks have come apart.
-  state_.pace.RestAll(traits_.keeps_pace ? members().NewestClock() : WorkerClock{});
+  state_.pace.RestAll(rules_.traits().keeps_pace ? members().NewestClock() : WorkerClock{});
   state_.members.RestAll();
 }
 
@@ -95,10 +113,10 @@ ShardOutput ShardMachine::OnView(const View& view) {
   if (view.number <= members().view().number) return output;
   state_.members.InstallView(view);
   state_.unknown_members.OnKnown(members().newest());
-  OnPaceChanged();
+  progress().OnPaceChanged();
   // A smaller view may complete the open round at once, and the slowest member may have left.
-  if (is_initialized()) Advance(output);
-  if (traits_.keeps_pace) ServeWaiting(output);
+  if (is_initialized()) progress().Advance(output);
+  if (rules_.traits().keeps_pace) answering().ServeWaiting(output);
   SaveIfDue(output);
   return output;
 }
@@ -108,8 +126,8 @@ ShardOutput ShardMachine::OnPhase(Phase phase, Version drain_version) {
   if (phase < state_.run.phase) return output;
   state_.run.phase = phase;
   state_.run.drain_version = drain_version;
-  if (is_initialized()) Advance(output);
-  ServeWaiting(output);
+  if (is_initialized()) progress().Advance(output);
+  answering().ServeWaiting(output);
   SaveIfDue(output);
   return output;
 }
@@ -119,16 +137,191 @@ ShardOutput ShardMachine::OnWorkEnds() {
   if (!state_.open.work.has_value()) return output;
   state_.open.work->Close();
   // Pulls that wait for a version that will not be made are answered now.
-  ServeWaiting(output);
+  answering().ServeWaiting(output);
   SaveIfDue(output);
   return output;
 }
 
+ShardOutput ShardMachine::OnAwaitedReaders(const LagLimits& readers) {
+  ShardOutput output;
+  if (!rules_.is_first()) return output;
+  state_.reader_pace.Adopt(readers, published());
+  answering().ServeWaiting(output);
+  return output;
+}
+
+ShardOutput ShardMachine::OnSaveOrder(const SaveOrder& order) {
+  ShardOutput output;
+  if (!rules_.options().saves || !state_.saves.Order(order, decided())) return output;
+  SaveIfDue(output);
+  return output;
+}
+
+// Initial weights.
+
+absl::Status ShardMachine::CheckInitializer(const InitializeHeader& header) const {
+  return state_.initial_weights.Check(header, state_.run.plan, phase());
+}
+
+absl::StatusOr<bool> ShardMachine::OnInitialWeights(const InitializeHeader& header) {
+  if (absl::Status status = CheckInitializer(header); !status.ok()) return status;
+  return state_.initial_weights.Receive(header.grant);
+}
+
+ShardOutput ShardMachine::OnInitialized(uint64_t grant) {
+  PS_CHECK(has_plan());
+  ShardOutput output;
+  if (state_.initial_weights.Place(grant)) answering().ServeWaiting(output);
+  state_.saves.OnInitialized();
+  SaveIfDue(output);
+  return output;
+}
+
+// Calls.
+
+ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
+  const PullJudge judge(rules_, state_);
+  const PullRequest request = judge.InThisLife(pull);
+  ShardOutput output;
+  if (auto refusal = judge.Refuse(request)) {
+    if (refusal == PullRefusal::kUnknownMember && IsMadeUp(*request.identity)) {
+      refusal = PullRefusal::kMadeUpMember;
+    }
+    output.answers.push_back({.call = call, .refusal = refusal});
+    return output;
+  }
+  PendingCall pending = {.call = call,
+                         .exact = request.trains ? std::nullopt : request.exact,
+                         .condition = {.version = request.min_version},
+                         .wants_weights = true,
+                         .held = request.held,
+                         .is_pull = true,
+                         .awaited_reader = request.reader,
+                         .reader = ReaderOf(request)};
+  // A pull that comes after the push that it was made for is a late repetition: its sender has gone
+  // on, and will not compute from the answer.
+  if (request.trains && request.identity.has_value() &&
+      request.sequence == members().At(request.identity->worker).expected()) {
+    const WorkerId worker = request.identity->worker;
+    pending.trainers.push_back({worker, request.identity->incarnation, request.slot});
+    pending.goes_on = true;
+    // A call of an earlier life may be a late repetition, whose worker waits for others elsewhere.
+    if (pull.min_life == life()) progress().EnterPace(worker, request.clock);
+    pending.condition = judge.ask().WaitsFor(worker, request.slot, /*after_push=*/false);
+    if (const auto repeated = judge.VersionToRepeat(worker, request.identity->incarnation)) {
+      pending.condition.version = *repeated;
+    }
+    pending.condition.version = std::max(pending.condition.version, request.min_version);
+    state_.members.At(worker).OweFrom(pending.condition.version);
+    if (pending.condition.version > decided()) progress().Excuse(worker, output);
+  }
+  const bool was_held_back = state_.reader_pace.HoldsBack(decided());
+  answering().Answer(std::move(pending), output);
+  const bool is_free = was_held_back && !state_.reader_pace.HoldsBack(decided());
+  if (rules_.traits().keeps_pace || is_free) answering().ServeWaiting(output);
+  SaveIfDue(output);
+  return output;
+}
+
+PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
+  PushAdmission admission = IsComposite(header) ? JudgeComposite(header) : JudgePush(header);
+  if (admission.refusal.has_value()) {
+    state_.tally.CountRefusal(*admission.refusal, rules_.guard());
+    return admission;
+  }
+  admission.push = state_.intake.Admit(header.count * sizeof(float));
+  if (IsComposite(header)) return admission;
+  MemberRecord& member = state_.members.At(header.identity.worker);
+  if (judge().IsNext(header)) member.SettleBase(header.slot, header.base);
+  if (header.count > 0) ++member.pushes_arriving;
+  if (state_.intake.draft().has_value()) return admission;
+  admission.draft = judge().ForecastUpdate(header);
+  if (admission.draft.has_value()) state_.intake.BeginDraft(admission.push, *admission.draft);
+  return admission;
+}
+
+PushAdmission ShardMachine::JudgePush(const PushHeader& header) {
+  const PushJudge judge(rules_, state_);
+  const auto [_, worker, incarnation] = header.identity;
+  PushAdmission admission = {.refusal = judge.RefuseByHeader(header),
+                             .is_of_member = judge.IsOfMember(header)};
+  std::optional<PushReply>& refusal = admission.refusal;
+  if (refusal.has_value() && IsMadeUp(header.identity)) {
+    refusal =
+        judge.Refusal(PushOutcome::kUnknownMember,
+                      "the coordinator knows no incarnation " + std::to_string(Value(incarnation)) +
+                          " of worker " + std::to_string(Value(worker)));
+  }
+  // A gradient only grows staler while its payload comes, so it can be refused now. Not so where
+  // others wait for clocks: there the clock of the complete push counts.
+  if (!refusal && !rules_.traits().keeps_pace) refusal = judge.RefuseTooStale(header);
+  if (!refusal) refusal = judge.RefuseForMemory(header);
+  return admission;
+}
+
+PushAdmission ShardMachine::JudgeComposite(const PushHeader& header) const {
+  const CompositeJudge composites(rules_, state_);
+  PushAdmission admission = {.refusal = composites.Refuse(header),
+                             .is_of_member = composites.IsOfMembers(header)};
+  if (!admission.refusal) admission.refusal = judge().RefuseForMemory(header);
+  return admission;
+}
+
+ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
+  NoteArrival(facts.header);
+  ShardOutput output;
+  PushCounting counting(rules_, state_);
+  PushCounting::Decision decision = counting.Decide(facts, output);
+  judge().Sign(decision.reply);
+  // An answer that is given again is of the life of its push.
+  if (decision.reply.outcome == PushOutcome::kDuplicate) decision.reply.life = facts.header.life;
+  OnDraftEnded(facts.push);
+  if (!output.keeps_payload) ReleaseBytes(facts.header.count * sizeof(float));
+  output.record = {facts.header, decision.reply, decision.took_effect};
+  if (decision.answer_version.has_value()) {
+    answering().Answer(counting.CallOf(call, facts.header, decision), output);
+  } else {
+    output.answers.push_back({.call = call, .push = decision.reply});
+  }
+  // Others may have waited for the clock of this member.
+  if (rules_.traits().keeps_pace) answering().ServeWaiting(output);
+  SaveIfDue(output);
+  return output;
+}
+
+void ShardMachine::OnPushAbandoned(PushId push, const PushHeader& header) {
+  NoteArrival(header);
+  OnDraftEnded(push);
+  ReleaseBytes(header.count * sizeof(float));
+}
+
+void ShardMachine::OnDraftEnded(PushId push) { state_.intake.EndDraftOf(push); }
+
+bool ShardMachine::OnCancelled(CallId call) { return state_.waiting.Cancel(call); }
+
+void ShardMachine::NoteArrival(const PushHeader& header) {
+  const Identity& identity = header.identity;
+  if (header.count == 0 || IsComposite(header)) return;
+  // The pushes of a worker that has left meanwhile are not counted.
+  if (members().Find(identity.worker, identity.incarnation) == nullptr) return;
+  uint32_t& arriving = state_.members.At(identity.worker).pushes_arriving;
+  if (arriving > 0) --arriving;
+}
+
+bool ShardMachine::IsMadeUp(const Identity& identity) {
+  return has_plan() && identity.run == state_.run.plan->run &&
+         members().CheckMember(identity.worker, identity.incarnation) ==
+             MemberTable::Verdict::kUnknownMember &&
+         state_.unknown_members.IsMadeUp(identity.incarnation);
+}
+
+// Reports.
+
 ShardOutput ShardMachine::OnPublished(Version version) {
-  state_.versions.Publish(version, options_.versions_kept);
+  state_.versions.Publish(version, rules_.options().versions_kept);
   ShardOutput output;
   output.lagged = state_.reader_pulls.NoteLagging(oldest_kept());
-  ServeWaiting(output);
+  answering().ServeWaiting(output);
   SaveIfDue(output);
   return output;
 }
@@ -140,7 +333,7 @@ ShardOutput ShardMachine::OnPullDone(CallId call, const Reader& reader) {
     state_.reader_pulls.End(call);
   }
   ShardOutput output;
-  ServeWaiting(output);
+  answering().ServeWaiting(output);
   return output;
 }
 
@@ -153,186 +346,29 @@ ShardOutput ShardMachine::OnProcessEnd(const EndedProcess& end) {
   return output;
 }
 
-uint64_t ShardMachine::bytes_queued_max() const {
-  if (options_.push_bytes_max > 0) return options_.push_bytes_max;
-  const uint64_t pushes =
-      std::max<uint64_t>(1, view().members.size()) * options_.gradients_in_flight;
-  return has_plan() ? pushes * state_.run.plan->count * sizeof(float) : 0;
-}
-
-uint32_t ShardMachine::round_size() const {
-  return stage_.consistency.round_size(static_cast<uint32_t>(view().members.size()));
-}
-
-double ShardMachine::current_learning_rate() const {
-  return learning_rate_.has_value() ? learning_rate_->At(examples_applied()) : stage_.learning_rate;
-}
-
-bool ShardMachine::is_drained() const {
-  if (!is_initialized() || published() != decided() || round().contributions() > 0) return false;
-  return WorkIsDone();
-}
-
-bool ShardMachine::WorkIsDone() const {
-  if (!works_in_rounds()) return phase() >= Phase::kDraining;
-  if (phase() < Phase::kDraining)
-    return state_.open.work.has_value() && state_.open.work->finished();
-  // Without members, nobody is left to push to the missing rounds.
-  return decided() >= state_.run.drain_version || view().members.empty();
-}
-
-// Rounds.
-
-std::vector<WorkerId> ShardMachine::Owing() const {
-  return members().Where([this](const MemberRecord& member) {
-    return member.owes_from.has_value() && *member.owes_from <= decided();
-  });
-}
-
-MemberFacts ShardMachine::FactsOf(WorkerId worker, const MemberRecord& member) const {
-  MemberFacts facts = {.worker = worker,
-                       .owes = member.owes_from.has_value() && *member.owes_from <= decided(),
-                       .heard = round().HasHeardFrom(worker),
-                       .clock = member.clock,
-                       .on_their_way = static_cast<uint32_t>(member.bases.size())};
-  const auto oldest =
-      std::ranges::min_element(member.bases, {}, [](const auto& base) { return base.second; });
-  if (oldest != member.bases.end()) facts.oldest_base = oldest->second;
-  return facts;
-}
-
-ShardMachine::Members ShardMachine::MembersNow() const {
-  Members facts;
-  if (!traits_.one_per_member && !tracks_bases()) return facts;  // No policy asks for them.
-  members().ForEach([&](WorkerId worker, const MemberRecord& member) {
-    facts.push_back(FactsOf(worker, member));
-  });
-  return facts;
-}
-
-ShardFacts ShardMachine::FactsWith(const Members& members) const {
-  return {.decided = decided(),
-          .is_first = is_first(),
-          .contributions = round().contributions(),
-          .excused = round().excused(),
-          .was_held_back = state_.open.was_held_back,
-          .is_draining = phase() >= Phase::kDraining,
-          .member_count = static_cast<uint32_t>(view().members.size()),
-          .members = members};
-}
-
-Lack ShardMachine::Lacks() const { return policy_->Lacks(FactsWith(MembersNow())); }
-
-Admission ShardMachine::Admit(const PushHeader& header) const {
-  if (IsOfEarlierStage(header)) {
-    if (StaysTooStale(header)) return {Admission::Kind::kTooStale, ""};
-    return {Admission::Kind::kLate, "its policy's epochs ended without it"};
-  }
-  const WorkerId worker = header.identity.worker;
-  const MemberFacts member = FactsOf(worker, members().At(worker));
-  Admission admission = policy_->Admit(FactsWith({}), {.member = member, .base = BaseOf(header)});
-  if (admission.kind == Admission::Kind::kJoin && IsBaseGone(header)) {
-    admission.kind = Admission::Kind::kTooStale;
-  }
-  return admission;
-}
-
-bool ShardMachine::StaysTooStale(const PushHeader& header) const {
-  // Its worker has gone on with the same sequence, which the repetition must not use up.
-  if (IsExcuse(header) || (works_in_rounds() && !IsOfEarlierStage(header))) return false;
-  const bool is_beyond = guard_.Judge(StalenessOf(header)) == StalenessGuard::Verdict::kRefuse;
-  return is_beyond || IsBaseGone(header);
-}
-
-bool ShardMachine::IsBaseGone(const PushHeader& header) const {
-  if (!uses_base_weights() || header.count == 0 || header.base == decided()) return false;
-  return !members().At(header.identity.worker).WasGiven(header.slot, header.base);
-}
-
-PullCondition ShardMachine::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {
-  const MemberRecord& record = members().At(worker);
-  const MemberFacts member = FactsOf(worker, record);
-  PullCondition condition = policy_->PullWaitsFor(
-      FactsWith(MembersNow()),
-      {.member = member, .after_push = after_push, .has_beside = record.HasBaseBeside(slot)});
-  // A worker that asks again is given the version that it was promised.
-  condition.version = record.FindBase(slot).value_or(condition.version);
-  return condition;
-}
-
-void ShardMachine::Advance(ShardOutput& output) {
-  const Lack lack = Lacks();
-  if (lack.is_held_back && !std::exchange(state_.open.was_held_back, true)) {
-    ++state_.tally.guard_counts.rounds_held_back;
-  }
-  const bool closes = lack.none();
-  for (const Fold& fold : state_.open.round.TakeFolds(lack.members, closes)) {
-    output.folds.push_back(fold);
-  }
-  if (closes) CloseRound(output);
-  if (output.folds.empty() && !closes) return;
-  const std::optional<PushIntake::Draft> draft = state_.intake.TakeDraft();
-  if (!draft.has_value() || !closes || AsForecast(output) != draft->forecast) return;
-  output.update->is_drafted = output.folds.front().push == draft->push;
-}
-
-std::optional<Forecast> ShardMachine::AsForecast(const ShardOutput& output) {
-  const Update& update = *output.update;
-  if (output.folds.size() != 1 || !output.folds.front().first) return std::nullopt;
-  if (output.folds.front().clip != 1.0f || !update.absent.empty()) return std::nullopt;
-  if (update.inverse_divisor != 1.0f || update.step_scale != 1.0f) return std::nullopt;
-  return Forecast{.from = update.from,
-                  .weight = output.folds.front().weight,
-                  .learning_rate = update.learning_rate};
-}
-
-void ShardMachine::CloseRound(ShardOutput& output) {
-  Update update = {.from = decided(), .to = Next(decided())};
-  VersionRecord made = {.examples = examples_applied() + round().examples(),
-                        .stamp = StampOfRound(),
-                        .label = state_.versions.newest().label};
-  if (round().contributions() == 0) {
-    update.is_empty = true;
-  } else {
-    state_.tally.lag.RecordUpdate(update.to, round().bases());
-    const double scale = compensation_->RoundFactor(lag().window_mean());
-    const double of_gradient = rule_.normalises ? 1 : scale;
-    update.inverse_divisor = static_cast<float>(round().InverseDivisor() * of_gradient);
-    update.step_scale = static_cast<float>(scale / of_gradient);
-    update.learning_rate = static_cast<float>(current_learning_rate());
-    // A rule that normalises steps cancels a factor that all gradients share.
-    state_.tally.lag.RecordScale(rule_.normalises ? scale : scale * round().mean_scale());
-    update.absent = round().absent();
-    made.label = round().last().label;
-  }
-  state_.versions.Decide(made);
-  state_.open.Close(NewRound(), traits_.order == PolicyTraits::Order::kRank);
-  state_.saves.OnDecided(decided());
-  output.update = update;
-}
-
 void ShardMachine::SaveIfDue(ShardOutput& output) {
-  if (!options_.saves || !is_initialized()) return;
+  if (!rules_.options().saves || !is_initialized()) return;
   const bool is_round_empty = round().contributions() == 0;
   if (state_.saves.IsTime(decided(), is_round_empty, is_drained())) output.saves = true;
   if (output.saves) state_.saves.OnSaved(decided());
 }
 
-std::optional<Stamp> ShardMachine::StampOf(const PushHeader& header) {
-  if (header.kind != PushKind::kValues) return std::nullopt;
-  return Stamp{.publisher = header.identity.incarnation, .number = Value(header.clock)};
+// For status and log.
+
+uint32_t ShardMachine::round_size() const {
+  return rules_.stage().consistency.round_size(static_cast<uint32_t>(view().members.size()));
 }
 
-std::optional<Stamp> ShardMachine::StampOfRound() const {
-  if (traits_.in_step) return Stamp{.number = Value(Next(decided()))};
-  return round().contributions() == 0 ? std::nullopt : round().last().stamp;
+MemberRecord::Newest ShardMachine::NewestOf(WorkerId worker, Incarnation incarnation) const {
+  const MemberRecord* member = members().Find(worker, incarnation);
+  return member != nullptr ? member->newest : MemberRecord::Newest();
 }
 
 void ShardMachine::CheckInvariants() const {
-  members().CheckInvariants(options_.gradients_in_flight);
-  state_.versions.CheckInvariants(options_.versions_kept);
-  state_.reader_pulls.CheckInvariants(oldest_kept(), options_.reader_pulls_max,
-                                      options_.versions_kept);
+  members().CheckInvariants(rules_.options().gradients_in_flight);
+  state_.versions.CheckInvariants(rules_.options().versions_kept);
+  state_.reader_pulls.CheckInvariants(oldest_kept(), rules_.options().reader_pulls_max,
+                                      rules_.options().versions_kept);
   if (const std::optional<PushIntake::Draft>& draft = state_.intake.draft()) {
     PS_CHECK(draft->forecast.from == decided() && published() == decided());
     PS_CHECK(round().contributions() == 0);

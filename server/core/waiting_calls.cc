@@ -7,6 +7,11 @@
 
 namespace slipstream {
 
+Reader ReaderOf(const PullRequest& request) {
+  if (!request.identity.has_value()) return std::nullopt;
+  return std::pair(request.identity->worker, request.identity->incarnation);
+}
+
 bool WaitingCalls::Cancel(CallId call) {
   return std::erase_if(calls_,
                        [call](const PendingCall& waiting) { return waiting.call == call; }) > 0;

@@ -19,6 +19,8 @@ namespace slipstream {
 /// that registers again does not wait for the calls of its older incarnation.
 using Reader = std::optional<std::pair<WorkerId, Incarnation>>;
 
+Reader ReaderOf(const PullRequest& request);
+
 /// A call that is to be answered, now or later.
 struct PendingCall {
   CallId call{};

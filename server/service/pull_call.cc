@@ -60,7 +60,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
   encoding_ = request->weights_encoding;
   wants_seal_ = request->wants_seal;
-  reader_ = ShardMachine::ReaderOf(*request);
+  reader_ = ReaderOf(*request);
   std::optional<Answer> answer = engine_.Pull(*request, this);
   if (answer.has_value() && !answer->refusal.ok()) return OnAnswer(*std::move(answer));
   if (request->identity.has_value()) {

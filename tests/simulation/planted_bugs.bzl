@@ -27,7 +27,7 @@ SOURCES_MAX = 16
 # Name: (path of the source, [(text to replace, replacement)])
 PLANTED_BUGS = {
     # A repeated push counts again.
-    "duplicate_check_off": ("server/core/shard_push.cc", [(
+    "duplicate_check_off": ("server/core/shard_machine.cc", [(
         "Decide(facts, output)",
         "Decide([&] {" +
         "  PushFacts again = facts;" +
@@ -44,14 +44,14 @@ PLANTED_BUGS = {
         "                              : member.owes))",
     )]),
     # The base version is taken when the push is applied, not when its weights were read.
-    "base_fixed_late": ("server/core/shard_push.cc", [(
+    "base_fixed_late": ("server/core/shard_machine.cc", [(
         "  PushFacts again = facts;",
         "  PushFacts again = facts; if (PLANTED) again.header.base = decided();",
     )]),
     # A call is answered when its version is ordered, before it is published.
-    "answers_early": ("server/core/shard_pull.cc", [(
-        "(version > published() &&",
-        "(version > (PLANTED ? decided() : published()) &&",
+    "answers_early": ("server/core/pull_judge.cc", [(
+        "if (version > published() &&",
+        "if (version > (PLANTED ? decided() : published()) &&",
     )]),
     # A worker just beyond the allowed lead over the slowest goes on.
     "condition_released_too_early": ("server/core/member_pace.cc", [(
@@ -72,7 +72,8 @@ PLANTED_BUGS = {
     "change_on_one_shard": ("server/core/shard_machine.cc", [(
         "while (state_.run.stage < stage) EnterNextStage();",
         "while (state_.run.stage < stage &&" +
-        "       (!PLANTED || is_first() || !stages()[state_.run.stage + 1].begins_at_once))" +
+        "       (!PLANTED || rules_.is_first() ||" +
+        "        !rules_.StagesOf(state_.run)[state_.run.stage + 1].begins_at_once))" +
         "  EnterNextStage();",
     )]),
     # A cancelled call stays among the calls that wait.
@@ -117,7 +118,7 @@ PLANTED_BUGS = {
     # Gradients that an open round has taken are lost when a worker joins or leaves.
     "accrued_gradients_lost_at_a_view_change": ("server/core/shard_machine.cc", [(
         "state_.members.InstallView(view);",
-        "state_.members.InstallView(view); if (PLANTED) state_.open.round = NewRound();",
+        "state_.members.InstallView(view); if (PLANTED) state_.open.round = rules_.NewRound();",
     )]),
     # Two gradients under way at once make up for each other's errors of encoding.
     "residual_shared_by_two_slots": ("worker/client/push_encoders.cc", [(
@@ -125,9 +126,9 @@ PLANTED_BUGS = {
         "&encoders_[PLANTED ? 0 : slot][Value(shard)]",
     )]),
     # Another policy takes over on the first shard alone.
-    "schedule_applied_on_one_shard_only": ("server/core/shard_machine.cc", [(
-        "stage_ = stages()[state_.run.stage];",
-        "stage_ = stages()[!PLANTED || is_first() ? state_.run.stage : 0];",
+    "schedule_applied_on_one_shard_only": ("server/core/shard_rules.cc", [(
+        "stage_ = stages[run.stage];",
+        "stage_ = stages[!PLANTED || is_first() ? run.stage : 0];",
     )]),
     # Workers whose pushes have unequal numbers of steps send fragments in unequal orders.
     "fragments_in_unequal_orders": ("worker/core/fragments.cc", [(
@@ -135,12 +136,12 @@ PLANTED_BUGS = {
         "(PLANTED ? steps * fragment / count_ != taken : steps * fragment / count_ > taken)",
     )]),
     # A composite counts though one of its parts has come another way.
-    "composite_counted_again": ("server/core/shard_composite.cc", [(
-        "!IsNext(push)",
-        "(PLANTED ? push.sequence > members().At(part.worker).expected() : !IsNext(push))",
+    "composite_counted_again": ("server/core/composite_judge.cc", [(
+        "!judge_.IsNext(push)",
+        "(PLANTED ? push.sequence > state_.members.At(part.worker).expected() : !judge_.IsNext(push))",
     )]),
     # The second part of a composite is in the weights, but its worker's record does not say so.
-    "composite_loses_a_part": ("server/core/shard_push.cc", [(
+    "composite_loses_a_part": ("server/core/push_counting.cc", [(
         "member.RecordAnswer(push.sequence, own.checksum,",
         "if (!PLANTED || part != 2) member.RecordAnswer(push.sequence, own.checksum,",
     )]),
@@ -150,7 +151,7 @@ PLANTED_BUGS = {
         ".checksum = PLANTED ? 0 : checksum}",
     )]),
     # A shard that went on from a checkpoint takes pushes that were computed before.
-    "return_keeps_old_life": ("server/core/shard_admission.cc", [(
+    "return_keeps_old_life": ("server/core/push_judge.cc", [(
         "if (header.life == life()) return std::nullopt;",
         "if (header.life == life() || (PLANTED && header.life < life())) return std::nullopt;",
     )]),

@@ -374,7 +374,7 @@ void ScriptedRun::Pull(uint32_t id, uint32_t shard) {
                             .clock = lane.clock};
   Line(fmt::format("call {}", Value(call)));
   callers_[call] = id;
-  servers_.at(shard).pulls[call] = ShardMachine::ReaderOf(pull);
+  servers_.at(shard).pulls[call] = ReaderOf(pull);
   Carry(shard, servers_.at(shard).machine.OnPull(call, pull));
 }
 

@@ -126,7 +126,7 @@ void SimShard::OnSent(const StreamPtr& stream) {
 }
 
 void SimShard::FinishPull(const StreamPtr& stream, const PullRequest& pull) {
-  Absorb(shard_.FinishPull(CallId{stream->number}, ShardMachine::ReaderOf(pull)));
+  Absorb(shard_.FinishPull(CallId{stream->number}, ReaderOf(pull)));
 }
 
 void SimShard::EndPull(const Call& call, const absl::Status& status) {

@@ -59,7 +59,7 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
 
 PullDecision ShardMachineDriver::Pull(const PullRequest& request) {
   const CallId call = NewCall();
-  const Reader reader = ShardMachine::ReaderOf(request);
+  const Reader reader = ReaderOf(request);
   const std::optional<ShardAnswer> answer = Carry(core_.OnPull(call, request), call);
   if (!answer.has_value()) {
     waiting_.insert(call);

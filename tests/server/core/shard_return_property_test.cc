@@ -180,7 +180,7 @@ class History {
     }
     if (random_.Below(4) == 0) request.min_version = Next(kept_.decided());
     const CallId call = NewCall();
-    waiting_pulls_[call] = ShardMachine::ReaderOf(request);
+    waiting_pulls_[call] = ReaderOf(request);
     Do([&](ShardMachine& machine) { return machine.OnPull(call, request); });
     if (random_.Below(2) == 0) EndPulls();
   }

@@ -211,7 +211,7 @@ class History {
     }
     if (random_.Below(4) == 0) request.min_version = Next(machine().decided());
     const CallId call = NewCall();
-    waiting_pulls_[call] = ShardMachine::ReaderOf(request);
+    waiting_pulls_[call] = ReaderOf(request);
     Absorb(shard_->Pull(call, request));
   }
 

@@ -245,7 +245,7 @@ TEST_F(ShardRedoTest, ACallOfTheProcessThatEndedIsNotGivenWeightsThatAreMissing)
   };
   const PullRequest first = pull_of(1, 1, 0);
   ASSERT_EQ(shard_->Pull(CallId{50}, first).answers.size(), 1u);
-  shard_->FinishPull(CallId{50}, ShardMachine::ReaderOf(first));
+  shard_->FinishPull(CallId{50}, ReaderOf(first));
   EXPECT_EQ(Push(0, 1, 0).version, Version{1});
   EXPECT_EQ(Push(1, 1, 0).version, Version{2});
   ASSERT_TRUE(shard_->Pull(CallId{51}, pull_of(0, 2, 1)).answers.empty());

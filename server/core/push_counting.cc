@@ -1,4 +1,4 @@
-// The part of ShardMachine that decides about complete pushes.
+#include "server/core/push_counting.h"
 
 #include <algorithm>
 #include <span>
@@ -7,57 +7,35 @@
 
 #include "common/base/check.h"
 #include "common/protocol/composite_push.h"
-#include "server/core/shard_machine.h"
+#include "server/core/composite_judge.h"
 
 namespace slipstream {
 
-ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
-  NoteArrival(facts.header);
-  ShardOutput output;
-  Decision decision = Decide(facts, output);
-  Sign(decision.reply);
-  // An answer that is given again is of the life of its push.
-  if (decision.reply.outcome == PushOutcome::kDuplicate) decision.reply.life = facts.header.life;
-  OnDraftEnded(facts.push);
-  if (!output.keeps_payload) ReleaseBytes(facts.header.count * sizeof(float));
-  output.record = {facts.header, decision.reply, decision.took_effect};
-  AnswerPush(call, facts.header, decision, output);
-  // Others may have waited for the clock of this member.
-  if (traits_.keeps_pace) ServeWaiting(output);
-  SaveIfDue(output);
-  return output;
-}
-
-void ShardMachine::Sign(PushReply& reply) const {
-  reply.life = life();
-  reply.durability = options_.keeps_log ? Durability::kSynced
-                     : options_.saves   ? Durability::kCheckpoint
-                                        : Durability::kMemory;
-}
-
-ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput& output) {
+PushCounting::Decision PushCounting::Decide(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
   if (IsComposite(header)) return DecideComposite(facts, output);
   // Check again: the view or the sequence may have moved on while the payload came.
-  std::optional<PushReply> refusal = RefuseByHeader(header);
-  if (!refusal) refusal = RefuseByPayload(facts);
+  std::optional<PushReply> refusal = judge_.RefuseByHeader(header);
+  if (!refusal) refusal = judge_.RefuseByPayload(facts);
   if (refusal) return Refused(*std::move(refusal));
-  if (!IsNext(header)) {
-    const MemberRecord::Answer* first = FormerAnswer(header);
+  if (!judge_.IsNext(header)) {
+    const MemberRecord::Answer* first = judge_.FormerAnswer(header);
     if (first == nullptr) {
-      first = members().At(header.identity.worker).FindAnswer(header.sequence);
+      first = state_.members.At(header.identity.worker).FindAnswer(header.sequence);
     }
     PS_CHECK(first != nullptr);  // RefuseByHeader made sure.
     if (first->checksum == facts.checksum) return AnswerAgain(facts, first->reply);
-    return Refused(Refusal(
+    return Refused(judge_.Refusal(
         PushOutcome::kSequenceReused,
         "sequence " + std::to_string(Value(header.sequence)) + " was used for another payload"));
   }
-  if (WorkIsDone() && !StaysTooStale(header)) return DropLate(facts, "the run's work is done");
+  if (judge_.ask().WorkIsDone() && !judge_.StaysTooStale(header)) {
+    return DropLate(facts, "the run's work is done");
+  }
   // An excuse brings no gradient. A round that wants one message of each member takes it; elsewhere
   // it only gives up the weights that were pulled.
-  if (IsExcuse(header) && !traits_.one_per_member) return GiveUpPull(facts, output);
-  const Admission admission = Admit(header);
+  if (judge_.IsExcuse(header) && !rules_.traits().one_per_member) return GiveUpPull(facts, output);
+  const Admission admission = judge_.Admit(header);
   switch (admission.kind) {
     case Admission::Kind::kJoin:
       break;
@@ -65,37 +43,54 @@ ShardMachine::Decision ShardMachine::Decide(const PushFacts& facts, ShardOutput&
       return DropLate(facts, std::string(admission.why));
     case Admission::Kind::kDrop:
       ++state_.tally.guard_counts.dropped;
-      return DropLate(facts,
-                      "its staleness exceeds the bound " + std::to_string(guard_.spec().bound));
+      return DropLate(
+          facts, "its staleness exceeds the bound " + std::to_string(rules_.guard().spec().bound));
     case Admission::Kind::kTooStale:
       // The push may be complete on other shards, where its worker then waits for others, and these
       // would wait here for its clock: so the clock counts. If the worker rests, it says so again.
-      if (!IsOfEarlierStage(header)) EnterPace(header.identity.worker, header.clock);
-      return Refused(*RefuseTooStale(header));
+      if (!judge_.IsOfEarlierStage(header)) {
+        progress_.EnterPace(header.identity.worker, header.clock);
+      }
+      return Refused(*judge_.RefuseTooStale(header));
   }
   return JoinRound(facts, output);
 }
 
-ShardMachine::Decision ShardMachine::Refused(PushReply refusal) {
-  return {.reply = Counted(std::move(refusal)), .took_effect = false};
+PushCounting::Decision PushCounting::DecideComposite(const PushFacts& facts, ShardOutput& output) {
+  // Check again: a part may have come another way while the payload came.
+  const CompositeJudge judge(rules_, state_);
+  if (auto refusal = judge.Refuse(facts.header)) return Refused(*std::move(refusal));
+  // The aggregator has not heard the answer, as the connection broke or the shard's process ended.
+  if (const PushReply* const first = judge.FirstAnswerTo(facts.header))
+    return AnswerAgain(facts, *first);
+  // One of the parts made it so. Its worker will be told when it sends the part by itself.
+  if (auto refusal = judge_.RefuseByPayload(facts)) {
+    return Refused(judge_.Refusal(PushOutcome::kNotCombined, refusal->message));
+  }
+  return JoinRound(facts, output);
 }
 
-ShardMachine::Decision ShardMachine::GiveUpPull(const PushFacts& facts, ShardOutput& output) {
+PushCounting::Decision PushCounting::Refused(PushReply refusal) {
+  state_.tally.CountRefusal(refusal, rules_.guard());
+  return {.reply = std::move(refusal), .took_effect = false};
+}
+
+PushCounting::Decision PushCounting::GiveUpPull(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
   MemberRecord& member = state_.members.At(header.identity.worker);
   NotePace(header);
   Decision decision;
   decision.reply.outcome = PushOutcome::kBuffered;
-  decision.reply.version = decided();
+  decision.reply.version = state_.versions.decided();
   member.EndBase(header.slot);
-  Advance(output);
+  progress_.Advance(output);
   ++state_.tally.outcomes[decision.reply.outcome];
   member.RecordAnswer(header.sequence, facts.checksum, decision.reply);
-  if (header.pull) decision.answer_version = decided();
+  if (header.pull) decision.answer_version = state_.versions.decided();
   return decision;
 }
 
-ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const PushReply& first) {
+PushCounting::Decision PushCounting::AnswerAgain(const PushFacts& facts, const PushReply& first) {
   ForEachPush(facts.header,
               [this](const PushHeader&) { ++state_.tally.outcomes[PushOutcome::kDuplicate]; });
   Decision decision = {.reply = first, .took_effect = false};
@@ -105,20 +100,20 @@ ShardMachine::Decision ShardMachine::AnswerAgain(const PushFacts& facts, const P
   // back will still make the version that was promised.
   const bool is_applied = first.outcome == PushOutcome::kApplied;
   if (is_applied) {
-    decision.answer_version = std::max(first.version, decided());
+    decision.answer_version = std::max(first.version, state_.versions.decided());
   } else {
     decision.answer_version = AnswerVersionOfAll(facts.header);
   }
   return decision;
 }
 
-ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::string message) {
+PushCounting::Decision PushCounting::DropLate(const PushFacts& facts, std::string message) {
   MemberRecord& member = state_.members.At(facts.header.identity.worker);
   NotePace(facts.header);
   NoteBatch(facts.header);
   Decision decision;
   decision.reply.outcome = PushOutcome::kDroppedLate;
-  decision.reply.staleness = StalenessOf(facts.header);
+  decision.reply.staleness = judge_.StalenessOf(facts.header);
   decision.reply.message = std::move(message);
   decision.reply.version = AnswerVersion(facts.header);
   ++state_.tally.outcomes[PushOutcome::kDroppedLate];
@@ -128,34 +123,29 @@ ShardMachine::Decision ShardMachine::DropLate(const PushFacts& facts, std::strin
   return decision;
 }
 
-void ShardMachine::NotePace(const PushHeader& header) {
+void PushCounting::NotePace(const PushHeader& header) {
   const WorkerId worker = header.identity.worker;
   MemberRecord& member = state_.members.At(worker);
   // A push that says only that no gradient will come does not show that the worker has work.
   const bool has_work = header.count > 0 || header.pull;
   if (header.rests) {
     member.is_in_pace = false;
-    OnPaceChanged();
+    progress_.OnPaceChanged();
   } else if (has_work || member.is_in_pace) {
-    EnterPace(worker, header.clock);
+    progress_.EnterPace(worker, header.clock);
   }
 }
 
-void ShardMachine::NoteBatch(const PushHeader& header) {
+void PushCounting::NoteBatch(const PushHeader& header) {
   if (header.count == 0) return;
   state_.members.At(header.identity.worker).newest = {EndOf(header.batches), header.clock};
 }
 
-MemberRecord::Newest ShardMachine::NewestOf(WorkerId worker, Incarnation incarnation) const {
-  const MemberRecord* member = members().Find(worker, incarnation);
-  return member != nullptr ? member->newest : MemberRecord::Newest();
-}
-
-ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutput& output) {
+PushCounting::Decision PushCounting::JoinRound(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
   Decision decision;
-  decision.reply.version = Next(decided());
-  decision.reply.staleness = StalenessOf(header);
+  decision.reply.version = Next(state_.versions.decided());
+  decision.reply.staleness = judge_.StalenessOf(header);
   ForEachPush(header, [this](const PushHeader& push) {
     NotePace(push);
     NoteBatch(push);
@@ -169,7 +159,7 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
     state_.intake.EndDraftBeside(facts.push);
     Contribute(facts);
   }
-  Advance(output);
+  progress_.Advance(output);
 
   // In an exchange the push fixes the version of the answer: that of its own update, or the one
   // that its worker has to wait for. If this is the next version, it will contain the round.
@@ -193,22 +183,22 @@ ShardMachine::Decision ShardMachine::JoinRound(const PushFacts& facts, ShardOutp
   return decision;
 }
 
-void ShardMachine::Contribute(const PushFacts& facts) {
+void PushCounting::Contribute(const PushFacts& facts) {
   const PushHeader& header = facts.header;
   Round::Contribution contribution = {.push = facts.push,
                                       .worker = header.identity.worker,
-                                      .base = BaseOf(header),
+                                      .base = judge_.BaseOf(header),
                                       .examples = header.examples,
-                                      .scale = ScaleOf(header),
+                                      .scale = judge_.ScaleOf(header),
                                       .clip = header.seal.clip,
                                       .absent = header.seal.absent,
                                       .stamp = StampOf(header),
                                       .label = header.kind == PushKind::kValues ? header.label : 0};
   uint64_t staleness_sum = 0;
   ForEachPush(header, [&](const PushHeader& push) {
-    const uint64_t staleness = StalenessOf(push);
+    const uint64_t staleness = judge_.StalenessOf(push);
     staleness_sum += staleness;
-    if (guard_.Scale(staleness) < 1.0) ++state_.tally.guard_counts.scaled;
+    if (rules_.guard().Scale(staleness) < 1.0) ++state_.tally.guard_counts.scaled;
     state_.tally.lag.RecordGradient(push.identity.worker, staleness);
   });
   if (IsComposite(header)) {
@@ -223,12 +213,18 @@ void ShardMachine::Contribute(const PushFacts& facts) {
   state_.open.round.Add(contribution);
 }
 
-Version ShardMachine::AnswerVersion(const PushHeader& header) const {
-  const WorkerId worker = header.identity.worker;
-  return std::max(decided(), WaitsFor(worker, header.slot, /*after_push=*/true).version);
+std::optional<Stamp> PushCounting::StampOf(const PushHeader& header) {
+  if (header.kind != PushKind::kValues) return std::nullopt;
+  return Stamp{.publisher = header.identity.incarnation, .number = Value(header.clock)};
 }
 
-std::optional<Version> ShardMachine::AnswerVersionOfAll(const PushHeader& header) const {
+Version PushCounting::AnswerVersion(const PushHeader& header) const {
+  const WorkerId worker = header.identity.worker;
+  return std::max(state_.versions.decided(),
+                  judge_.ask().WaitsFor(worker, header.slot, /*after_push=*/true).version);
+}
+
+std::optional<Version> PushCounting::AnswerVersionOfAll(const PushHeader& header) const {
   std::optional<Version> version;
   // A worker that need not wait is not kept waiting by another: the round may wait for its next
   // push.
@@ -240,35 +236,31 @@ std::optional<Version> ShardMachine::AnswerVersionOfAll(const PushHeader& header
   return version;
 }
 
-void ShardMachine::AnswerPush(CallId call, const PushHeader& header, const Decision& decision,
-                              ShardOutput& output) {
-  if (!decision.answer_version.has_value()) {
-    output.answers.push_back({.call = call, .push = decision.reply});
-    return;
-  }
+PendingCall PushCounting::CallOf(CallId call, const PushHeader& header, const Decision& decision) {
   PendingCall pending = {.call = call,
                          .condition = {.version = *decision.answer_version},
                          .push = decision.reply,
                          .wants_weights = header.pull,
                          .parts = static_cast<uint32_t>(header.parts.size())};
-  if (header.holds_base && header.life == life()) pending.held = header.base;
+  if (header.holds_base && header.life == state_.versions.life()) pending.held = header.base;
   uint32_t part = 0;
   ForEachPush(header, [&](const PushHeader& push) { ExpectMore(push, part++, pending); });
-  Answer(std::move(pending), output);
+  return pending;
 }
 
-void ShardMachine::ExpectMore(const PushHeader& push, uint32_t part, PendingCall& call) {
+void PushCounting::ExpectMore(const PushHeader& push, uint32_t part, PendingCall& call) {
   const auto [_, worker, incarnation] = push.identity;
   // A repetition of an older push was delayed by the network: its sender has gone on, and will not
   // compute from the answer.
-  if (!IsNewest(push)) return;
+  if (!judge_.IsNewest(push)) return;
   call.goes_on = call.goes_on || push.pull || push.count > 0;
   if (!push.pull) return;
   call.trainers.push_back({worker, incarnation, push.slot, part});
-  OweFrom(worker, call.condition.version);
-  if (!traits_.keeps_pace) return;
+  state_.members.At(worker).OweFrom(call.condition.version);
+  if (!rules_.traits().keeps_pace) return;
   call.condition.slowest =
-      std::max(call.condition.slowest, WaitsFor(worker, push.slot, /*after_push=*/true).slowest);
+      std::max(call.condition.slowest,
+               judge_.ask().WaitsFor(worker, push.slot, /*after_push=*/true).slowest);
 }
 
 }  // namespace slipstream
