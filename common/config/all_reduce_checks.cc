@@ -37,14 +37,14 @@ void CheckConnections(const RunDraft& draft, DiagnosticList& diagnostics) {
 
 void CheckAllReduce(const RunDraft& draft, DiagnosticList& diagnostics) {
   const RunSpec& run = draft.spec;
-  if (!draft.IsUsable("consistency.policy") || !run.all_reduces()) return;
+  if (!draft.IsUsable("consistency.policy") || !run.workers_make_weights()) return;
   struct Need {
     const char* path;
     bool is_met;
     std::string why;
   };
   const Need needs[] = {
-      {"worker.algorithm", run.worker.algorithm == AlgorithmKind::kGradient,
+      {"worker.algorithm", RowOf(run.worker.algorithm).pushes_gradients_of_pulled(),
        "worker.algorithm gradient: what the workers add up are gradients of the same weights"},
       {"worker.lanes", !run.worker.has_free_lanes(),
        "worker.lanes step: every gradient needs the weights that the last one made"},
@@ -55,7 +55,7 @@ void CheckAllReduce(const RunDraft& draft, DiagnosticList& diagnostics) {
        "model.from settings: programs with the Python package push to servers"},
       {"data.from", run.data.from == SuppliedBy::kSettings,
        "data.from settings: programs with the Python package push to servers"},
-      {"optimizer.staleness_scaling", run.optimizer.staleness_scaling == StalenessScaling::kNone,
+      {"optimizer.staleness_scaling", run.optimizer.staleness_scaling == kDefaultScaling,
        "staleness_scaling none: no gradient is ever stale"},
       {"consistency.max_staleness.action",
        run.consistency.max_staleness.action == StalenessGuardSpec::Action::kNone,

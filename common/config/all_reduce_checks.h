@@ -7,7 +7,7 @@
 namespace slipstream {
 
 /// Reports the settings that have no place where workers add up their gradients themselves
-/// (PolicyTraits::all_reduce).
+/// (PolicyTraits::workers_make_weights).
 void CheckAllReduce(const RunDraft& draft, DiagnosticList& diagnostics);
 
 }  // namespace slipstream

@@ -18,12 +18,12 @@ const char* NameOfLevel(const RunSpec& run) {
 void CheckPolicies(const RunDraft& draft, DiagnosticList& diagnostics) {
   const auto check = [&](const Source& source, PolicyKind policy) {
     const PolicyTraits& traits = RowOf(policy).traits;
-    if (!traits.in_place && !traits.all_reduce) return;
+    if (!traits.adds_in_place() && !traits.workers_make_weights()) return;
     diagnostics.Report(
         source,
         fmt::format("durability.level {} needs another policy than {}: {}", NameOfLevel(draft.spec),
                     RowOf(policy).name,
-                    traits.in_place
+                    traits.adds_in_place()
                         ? "versions change in place, so that no checkpoint of one can be made"
                         : "servers hold no weights"));
   };

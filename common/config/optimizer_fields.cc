@@ -138,7 +138,7 @@ void AddWorker(Table& table) {
       table, "worker.algorithm", kAlgorithmRows, kAlgorithmParameters,
       [](auto& s) -> auto& { return s.worker.parameters; });
   table.push_back(Only(
-      "worker.algorithm", {std::string(RowOf(AlgorithmKind::kGradient).name)}, "",
+      "worker.algorithm", {std::string(RowOf(kDefaultAlgorithm).name)}, "",
       Choice(
           "worker.lanes",
           "How a worker gets weights. step: with the answer to each push. free: beside its pushes, "

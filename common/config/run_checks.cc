@@ -93,7 +93,7 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
 /// are added in place.
 void CheckInPlace(Draft draft, Diagnostics diagnostics) {
   const RunSpec& spec = draft.spec;
-  if (!draft.IsUsable("consistency.policy") || !spec.consistency.traits().in_place) return;
+  if (!draft.IsUsable("consistency.policy") || !spec.consistency.traits().adds_in_place()) return;
   const std::string_view policy = RowOf(spec.consistency.policy).name;
   const auto report = [&](const char* path, const std::string& why) {
     if (draft.IsUsable(path)) {

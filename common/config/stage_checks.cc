@@ -70,7 +70,7 @@ void CheckWorkers(const RunDraft& draft, size_t place, DiagnosticList& diagnosti
 void CheckInPlace(const RunDraft& draft, DiagnosticList& diagnostics) {
   const std::vector<PolicyStage> stages = draft.spec.stages();
   const auto in_place = std::ranges::find_if(
-      stages, [](const PolicyStage& stage) { return stage.consistency.traits().in_place; });
+      stages, [](const PolicyStage& stage) { return stage.consistency.traits().adds_in_place(); });
   if (in_place == stages.end()) return;
   const size_t place = static_cast<size_t>(in_place - stages.begin());
   const bool is_last = place + 1 == stages.size();
@@ -85,7 +85,7 @@ void CheckInPlace(const RunDraft& draft, DiagnosticList& diagnostics) {
 /// Checks that no policy under which workers make the weights comes before another one.
 void CheckAllReduceBefore(const RunDraft& draft, size_t place, DiagnosticList& diagnostics) {
   const PolicyRow& row = RowOf(draft.spec.policies_before[place].consistency.policy);
-  if (!row.traits.all_reduce) return;
+  if (!row.traits.workers_make_weights()) return;
   diagnostics.Report(draft.ItemSource(kPath, place),
                      fmt::format("{} must be the run's only policy: under the others the servers "
                                  "make the weights",

@@ -6,7 +6,7 @@ void CheckStart(const RunDraft& draft, DiagnosticList& diagnostics) {
   constexpr const char* kCheckpoint = "training.start_from.checkpoint";
   const RunSpec& run = draft.spec;
   if (!draft.IsUsable(kCheckpoint) || run.training.start_from.checkpoint.empty()) return;
-  if (draft.IsUsable("consistency.policy") && run.all_reduces()) {
+  if (draft.IsUsable("consistency.policy") && run.workers_make_weights()) {
     diagnostics.Report(draft.KeySource(kCheckpoint),
                        "training.start_from needs another policy than allreduce, under which "
                        "servers hold no weights; use model.init with a file that psctl checkpoint "

@@ -13,11 +13,6 @@
 namespace slipstream {
 namespace {
 
-bool TakesCombined(PolicyKind policy) {
-  return policy == PolicyKind::kHardsync || policy == PolicyKind::kSoftsync ||
-         policy == PolicyKind::kAsync;
-}
-
 /// Checks that under every policy of the run a combined push may count as its parts.
 void CheckPolicies(const RunDraft& draft, DiagnosticList& diagnostics) {
   const auto report = [&](const Source& source, PolicyKind policy) {
@@ -27,14 +22,14 @@ void CheckPolicies(const RunDraft& draft, DiagnosticList& diagnostics) {
                             RowOf(policy).name));
   };
   const PolicyKind last = draft.spec.consistency.policy;
-  if (draft.IsUsable("consistency.policy") && !TakesCombined(last)) {
+  if (draft.IsUsable("consistency.policy") && !RowOf(last).traits.takes_combined) {
     report(draft.KeySource("consistency.policy"), last);
   }
   constexpr const char* kBefore = "consistency.before";
   if (!draft.IsUsable(kBefore)) return;
   for (size_t i = 0; i < draft.spec.policies_before.size(); ++i) {
     const PolicyKind policy = draft.spec.policies_before[i].consistency.policy;
-    if (!TakesCombined(policy)) report(draft.ItemSource(kBefore, i), policy);
+    if (!RowOf(policy).traits.takes_combined) report(draft.ItemSource(kBefore, i), policy);
   }
 }
 
@@ -50,7 +45,8 @@ void CheckTree(const RunDraft& draft, DiagnosticList& diagnostics) {
                        "no aggregators");
   }
   CheckPolicies(draft, diagnostics);
-  if (draft.IsUsable("worker.algorithm") && run.worker.algorithm != AlgorithmKind::kGradient) {
+  if (draft.IsUsable("worker.algorithm") &&
+      !RowOf(run.worker.algorithm).pushes_gradients_of_pulled()) {
     diagnostics.Report(draft.KeySource("worker.algorithm"),
                        fmt::format("cluster.tree needs worker.algorithm gradient: with {} workers "
                                    "push what their own steps gave, and no mean of it is taken",

@@ -97,7 +97,7 @@ void CheckPublishing(Draft draft, Diagnostics diagnostics) {
        "clip_norm 0: weights stay as they are"},
       {"optimizer.per_tensor", run.optimizer.per_tensor.empty(),
        "no per_tensor: weights stay as they are"},
-      {"optimizer.staleness_scaling", run.optimizer.staleness_scaling == StalenessScaling::kNone,
+      {"optimizer.staleness_scaling", run.optimizer.staleness_scaling == kDefaultScaling,
        "staleness_scaling none: whole weights are never stale"},
       {"consistency.max_staleness.action",
        run.consistency.max_staleness.action == StalenessGuardSpec::Action::kNone,

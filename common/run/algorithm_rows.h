@@ -106,19 +106,19 @@ struct AlgorithmRow {
   // The algorithm is published with these defaults of other keys, or needs them.
 
   /// The default of worker.outer.kind, for an algorithm with local weights.
-  RuleKind outer = RuleKind::kSgd;
+  RuleKind outer = kDefaultRule;
 
   /// The default of worker.outer.learning_rate with this outer kind; null for the rule's own.
   std::optional<double> outer_learning_rate = {};
 
   /// The default of optimizer.kind.
-  RuleKind inner = RuleKind::kSgd;
+  RuleKind inner = kDefaultRule;
 
   /// The default of optimizer.staleness_scaling.
-  StalenessScaling scaling = StalenessScaling::kNone;
+  StalenessScaling scaling = kDefaultScaling;
 
   /// The default of consistency.policy.
-  PolicyKind policy = PolicyKind::kSoftsync;
+  PolicyKind policy = kDefaultPolicy;
 
   /// Why it goes together with no other policy, to complete "needs consistency.policy POLICY, …";
   /// empty if it does.
@@ -132,6 +132,12 @@ struct AlgorithmRow {
 
   /// Returns the number of pushes from one fetch of weights to the next; null if each push fetches.
   uint64_t (*pushes_per_fetch)(const AlgorithmParameters& parameters) = nullptr;
+
+  /// Whether a push is a gradient of weights that the servers gave, so that the mean or the sum of
+  /// several is one as well.
+  constexpr bool pushes_gradients_of_pulled() const {
+    return pushes == PushKind::kGradient && !has_local_weights;
+  }
 };
 
 // The quanta of algorithms that push after worker.steps or worker.push_every mini-batches.
@@ -231,6 +237,8 @@ inline constexpr std::array kAlgorithmRows = {
                  .pushes_per_fetch = NeverFetchAgain},
 };
 static_assert(AreInOrder(kAlgorithmRows));
+
+inline constexpr AlgorithmKind kDefaultAlgorithm = AlgorithmKind::kGradient;
 
 constexpr const AlgorithmRow& RowOf(AlgorithmKind kind) {
   return kAlgorithmRows.at(static_cast<size_t>(kind));

@@ -31,7 +31,7 @@ struct StalenessGuardSpec {
 
 struct ConsistencySpec {
   using Policy = PolicyKind;
-  Policy policy = Policy::kSoftsync;
+  Policy policy = kDefaultPolicy;
   PolicyParameters parameters;
   StalenessGuardSpec max_staleness;
 

@@ -19,21 +19,9 @@ namespace {
 /// Returns the mean staleness that the conservation law foretells under a policy, (dλ − 1)/c; 0
 /// where no push is ever stale.
 double ExpectedStaleness(const RunSpec& run, const ConsistencySpec& policy) {
-  if (policy.traits().one_per_member || policy.traits().all_reduce) return 0;
+  if (policy.traits().one_per_member || policy.traits().workers_make_weights()) return 0;
   const uint64_t under_way = uint64_t{run.cluster.workers} * run.training.pipeline_depth;
   return static_cast<double>(under_way - 1) / policy.round_size(run.cluster.workers);
-}
-
-bool HasMomentum(RuleKind kind) {
-  return kind == RuleKind::kMomentum || kind == RuleKind::kNesterov;
-}
-
-/// Returns how often its own length a push moves the weights in the end, by its rule and rate.
-double Stride(RuleKind kind, const ParameterValues<kRuleParameters>& parameters, double rate) {
-  if (kind == RuleKind::kSgd) return rate;
-  const double all = rate / (1 - parameters["momentum"]);
-  if (HasMomentum(kind)) return all;
-  return kind == RuleKind::kDelayedNesterov ? all / parameters["momentum_every"] : 0;
 }
 
 /// A policy of the run, and what follows from it.
@@ -45,14 +33,15 @@ struct Stage {
 
   /// The distance, in lengths of a push, that stale pushes drive the weights on.
   double drift() const {
-    return staleness * Stride(servers.kind, servers.parameters, servers.learning_rate);
+    const auto stride = RowOf(servers.kind).stride;
+    return stride == nullptr ? 0 : staleness * stride(servers.parameters, servers.learning_rate);
   }
   bool pushes_deltas() const {
     return RowOf(run.worker.algorithm).has_local_weights && run.pushes() == PushKind::kDelta;
   }
   bool scales() const {
     const bool guards = policy.max_staleness.action != StalenessGuardSpec::Action::kNone;
-    return guards || run.optimizer.staleness_scaling != StalenessScaling::kNone;
+    return guards || run.optimizer.staleness_scaling != kDefaultScaling;
   }
   std::string text() const {
     return fmt::format(
@@ -64,7 +53,7 @@ struct Stage {
 /// Momentum of the servers builds up stale deltas.
 std::string OuterMomentum(const Stage& stage) {
   constexpr double kDriftMax = 5;
-  if (!stage.pushes_deltas() || !HasMomentum(stage.servers.kind)) return "";
+  if (!stage.pushes_deltas() || !RowOf(stage.servers.kind).builds_up) return "";
   if (stage.drift() <= kDriftMax) return "";
   return fmt::format(
       "worker.outer: {} with learning_rate {} and momentum {} builds up stale deltas {} and the "
@@ -78,7 +67,8 @@ std::string OuterMomentum(const Stage& stage) {
 std::string InnerMomentum(const Stage& stage) {
   constexpr double kDriftMax = 2;
   const bool keeps_weights = RowOf(stage.run.worker.algorithm).keeps_weights;
-  if (!stage.pushes_deltas() || keeps_weights || !HasMomentum(stage.run.optimizer.kind)) return "";
+  if (!stage.pushes_deltas() || keeps_weights) return "";
+  if (!RowOf(stage.run.optimizer.kind).builds_up) return "";
   if (stage.drift() <= kDriftMax) return "";
   return fmt::format(
       "optimizer.kind {} makes the deltas of worker.algorithm {} long, and {} the run may not "
@@ -96,30 +86,30 @@ std::string StaleGradients(const Stage& stage) {
   const bool sums = RowOf(stage.run.worker.algorithm).has_local_weights;
   const double summed = sums ? static_cast<double>(stage.run.worker.quantum()) : 1;
   if (stage.drift() * summed <= kDriftMax) return "";
-  const RuleKind kind = stage.servers.kind;
+  const RuleRow& rule = RowOf(stage.servers.kind);
   const std::string momentum =
-      HasMomentum(kind) ? fmt::format(" and momentum {}", stage.servers.parameters["momentum"])
-                        : "";
+      rule.builds_up ? fmt::format(" and momentum {}", stage.servers.parameters["momentum"]) : "";
   return fmt::format(
       "{} with learning_rate {}{} is too fast for stale {} {} and the run may not learn (Zhang et "
       "al. 2015, arXiv 1511.05950: 15-softsync of 30 workers stays at chance); set "
       "optimizer.staleness_scaling "
       "per_gradient, as they do, or a smaller rate",
-      RowOf(kind).name, stage.servers.learning_rate, momentum,
-      sums ? "sums of gradients" : "gradients", stage.text());
+      rule.name, stage.servers.learning_rate, momentum, sums ? "sums of gradients" : "gradients",
+      stage.text());
 }
 
 /// Steps of lamb are as long as they are, however old the gradient is.
 std::string StaleLamb(const Stage& stage) {
   constexpr double kDriftMax = 0.02;
   const double drift = stage.staleness * stage.servers.learning_rate;
-  if (stage.servers.kind != RuleKind::kLamb || stage.scales() || drift <= kDriftMax) return "";
+  const RuleRow& rule = RowOf(stage.servers.kind);
+  if (!rule.has_steps_of_one_length() || stage.scales() || drift <= kDriftMax) return "";
   return fmt::format(
-      "lamb takes steps of one length, however old a gradient is, and {} the run may not learn at "
+      "{} takes steps of one length, however old a gradient is, and {} the run may not learn at "
       "learning_rate {} (it is published for large synchronous batches: You et al. 2020, arXiv "
       "1904.00962); set optimizer.staleness_scaling mean, half the rate, or consistency.policy "
       "hardsync",
-      stage.text(), stage.servers.learning_rate);
+      rule.name, stage.text(), stage.servers.learning_rate);
 }
 
 /// Pushes of one round that are added up draw the center beyond the workers.

@@ -58,6 +58,8 @@ inline constexpr std::array kRuleParameters = {
                  .is_whole = true},
 };
 
+using RuleParameters = ParameterValues<kRuleParameters>;
+
 struct RuleRow {
   RuleKind kind;
   std::string_view name;
@@ -94,25 +96,46 @@ struct RuleRow {
   /// has no rate, decay or clipping, and takes one push for each version.
   bool takes_values = false;
 
+  /// Set if an update goes on in the direction of the ones before, so that stale steps build up.
+  bool builds_up = false;
+
+  /// Returns how often its own length a gradient moves the weights in the end, at this rate; null
+  /// if the step does not grow with the gradient.
+  double (*stride)(const RuleParameters& parameters, double rate) = nullptr;
+
+  /// Whether a step is as long as the rate and the weights make it, whatever the gradient.
+  constexpr bool has_steps_of_one_length() const { return normalises && measures_tensors; }
+
   /// Whether an update does nothing but add a multiple of the gradient, and of the weights, to each
   /// weight, so that several may be under way at once.
   constexpr bool adds() const { return state_arrays == 0 && !measures_tensors && !takes_values; }
 };
 
+constexpr double StrideOfMomentum(const RuleParameters& parameters, double rate) {
+  return rate / (1 - parameters["momentum"]);
+}
+
 inline constexpr std::array kRuleRows = {
-    RuleRow{.kind = RuleKind::kSgd, .name = "sgd", .doc = "the gradient itself"},
+    RuleRow{.kind = RuleKind::kSgd,
+            .name = "sgd",
+            .doc = "the gradient itself",
+            .stride = [](const RuleParameters&, double rate) { return rate; }},
     RuleRow{.kind = RuleKind::kMomentum,
             .name = "momentum",
             .doc = "a decaying sum of gradients",
             .parameters = {"momentum"},
             .outer_learning_rate = 0.1,
-            .state_arrays = 1},
+            .state_arrays = 1,
+            .builds_up = true,
+            .stride = StrideOfMomentum},
     RuleRow{.kind = RuleKind::kNesterov,
             .name = "nesterov",
             .doc = "momentum that looks one step ahead",
             .parameters = {"momentum"},
             .outer_learning_rate = 0.1,
-            .state_arrays = 1},
+            .state_arrays = 1,
+            .builds_up = true,
+            .stride = StrideOfMomentum},
     RuleRow{.kind = RuleKind::kAdam,
             .name = "adam",
             .doc = "the gradients' running mean, over the root of that of their squares",
@@ -162,13 +185,23 @@ inline constexpr std::array kRuleRows = {
             .parameters = {"momentum", "momentum_every"},
             .outer_learning_rate = 0.4,
             .state_arrays = 2,
-            .counts_updates = true},
+            .counts_updates = true,
+            .stride =
+                [](const RuleParameters& parameters, double rate) {
+                  return StrideOfMomentum(parameters, rate) / parameters["momentum_every"];
+                }},
     RuleRow{.kind = RuleKind::kAssign,
             .name = "assign",
             .doc = "whole weights, which are the next version; with worker.algorithm publish alone",
             .takes_values = true},
 };
 static_assert(AreInOrder(kRuleRows));
+
+inline constexpr RuleKind kDefaultRule = RuleKind::kSgd;
+
+/// The rule that makes weights of pushed weights.
+inline constexpr RuleKind kRuleOfValues =
+    std::ranges::find_if(kRuleRows, &RuleRow::takes_values)->kind;
 
 constexpr const RuleRow& RowOf(RuleKind kind) {
   return *std::ranges::find(kRuleRows, kind, &RuleRow::kind);
@@ -302,6 +335,9 @@ inline constexpr std::array kScalingRows = {
                .keeps_history = true},
 };
 static_assert(AreInOrder(kScalingRows));
+
+/// Without compensation: all gradients count alike.
+inline constexpr StalenessScaling kDefaultScaling = StalenessScaling::kNone;
 
 constexpr const ScalingRow& RowOf(StalenessScaling kind) {
   return *std::ranges::find(kScalingRows, kind, &ScalingRow::kind);

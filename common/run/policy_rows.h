@@ -11,6 +11,39 @@
 
 namespace slipstream {
 
+/// The axis of who makes the weights, and so of what servers have of them. The values are the
+/// places in kMakerRows.
+enum class WeightsMaker : uint8_t { kServers, kServersInPlace, kWorkers };
+
+struct MakerRow {
+  WeightsMaker kind;
+
+  /// Why servers have no version of the weights that stays as it is, to be saved, to be gone back
+  /// to, or to go on from under another policy; empty if they have.
+  std::string_view why_no_versions = "";
+};
+
+inline constexpr std::array kMakerRows = {
+    // Each update makes a version of the one before.
+    MakerRow{.kind = WeightsMaker::kServers},
+    // Gradients are added to the one set of weights where these lie, by several threads in no
+    // order. Weights that are read as version v hold the first v gradients, and perhaps parts of
+    // later ones: they may be torn. So only rules that add go with it.
+    MakerRow{.kind = WeightsMaker::kServersInPlace,
+             .why_no_versions = "gradients are added to the weights in place, where no version "
+                                "stays as it is"},
+    // Workers add up their gradients among themselves, and each makes the next weights by the rule
+    // of the optimizer. Servers hold the weights that one of the workers publishes. The members are
+    // those that the run begins with, and each knows its mini-batches by its place among them.
+    MakerRow{.kind = WeightsMaker::kWorkers,
+             .why_no_versions = "the workers make the weights, and servers hold copies alone"},
+};
+static_assert(AreInOrder(kMakerRows));
+
+constexpr const MakerRow& RowOf(WeightsMaker kind) {
+  return *std::ranges::find(kMakerRows, kind, &MakerRow::kind);
+}
+
 /// The properties of a consistency policy that other code depends on; common/policy has the
 /// decisions. Code that depends on a property reads it here, instead of comparing policies by name.
 struct PolicyTraits {
@@ -42,16 +75,16 @@ struct PolicyTraits {
   enum class Work : uint8_t { kUnits, kRounds };
   Work work = Work::kUnits;
 
-  /// Set if gradients are added to the one set of weights where these lie, by several threads in no
-  /// order. Weights that are read as version v hold the first v gradients, and perhaps parts of
-  /// later ones: they may be torn. So only rules that add go with it, and nothing that needs the
-  /// weights of one version.
-  bool in_place = false;
+  /// Set if an update does not depend on when each worker's own push comes, so that aggregators may
+  /// combine the pushes of a group.
+  bool takes_combined = false;
 
-  /// Set if workers add up their gradients among themselves, and each makes the next weights by the
-  /// rule of the optimizer. Servers hold the weights that one of the workers publishes. The members
-  /// are those that the run begins with, and each knows its mini-batches by its place among them.
-  bool all_reduce = false;
+  /// Who makes the weights.
+  WeightsMaker maker = WeightsMaker::kServers;
+
+  constexpr bool adds_in_place() const { return maker == WeightsMaker::kServersInPlace; }
+  constexpr bool workers_make_weights() const { return maker == WeightsMaker::kWorkers; }
+  constexpr bool makes_versions() const { return RowOf(maker).why_no_versions.empty(); }
 };
 
 /// The axis of consistency policies. The values are the places in kPolicyRows.
@@ -119,7 +152,8 @@ inline constexpr std::array kPolicyRows = {
                          .waits_for_members = true,
                          .order = PolicyTraits::Order::kRank,
                          .weighing = PolicyTraits::Weighing::kExamples,
-                         .work = PolicyTraits::Work::kRounds}},
+                         .work = PolicyTraits::Work::kRounds,
+                         .takes_combined = true}},
     // n-softsync (Gupta, Zhang, Wang: Model accuracy and runtime tradeoff in distributed deep
     // learning, ICDM 2016, arXiv 1509.04210): c = ⌊λ/n⌋. With a fixed c it is the buffer of FedBuff
     // (Nguyen et al., AISTATS 2022, arXiv 2106.06639), who call c K.
@@ -127,6 +161,7 @@ inline constexpr std::array kPolicyRows = {
               .name = "softsync",
               .doc = "an update waits for as many gradients as a share of the workers",
               .parameters = {"n", "c"},
+              .traits = {.takes_combined = true},
               .round_size =
                   [](const PolicyParameters& parameters, uint32_t members) {
                     const auto fixed = static_cast<uint32_t>(parameters["c"]);
@@ -135,6 +170,7 @@ inline constexpr std::array kPolicyRows = {
     PolicyRow{.kind = PolicyKind::kAsync,
               .name = "async",
               .doc = "each gradient is an update",
+              .traits = {.takes_combined = true},
               .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
     // Stale synchronous parallel (Ho et al., NIPS 2013).
     PolicyRow{.kind = PolicyKind::kSsp,
@@ -162,17 +198,19 @@ inline constexpr std::array kPolicyRows = {
     PolicyRow{.kind = PolicyKind::kHogwild,
               .name = "hogwild",
               .doc = "each gradient is added in place, in no order; weights may be read torn",
-              .traits = {.in_place = true},
+              .traits = {.maker = WeightsMaker::kServersInPlace},
               .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
     // Synchronous SGD without servers, as PyTorch's DistributedDataParallel has it (Li et al., VLDB
     // 2020, arXiv 2006.15704). To the servers, each publication is a version.
     PolicyRow{.kind = PolicyKind::kAllReduce,
               .name = "allreduce",
               .doc = "workers add up their gradients themselves; servers only keep a copy",
-              .traits = {.all_reduce = true},
+              .traits = {.maker = WeightsMaker::kWorkers},
               .round_size = [](const PolicyParameters&, uint32_t) { return 1u; }},
 };
 static_assert(AreInOrder(kPolicyRows));
+
+inline constexpr PolicyKind kDefaultPolicy = PolicyKind::kSoftsync;
 
 /// The most workers that add up gradients among themselves: each is connected with all others.
 inline constexpr uint32_t kAllReduceWorkersMax = 256;

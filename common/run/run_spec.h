@@ -147,11 +147,11 @@ struct ScheduleSpec {
 
 struct OptimizerSpec {
   using Kind = RuleKind;
-  Kind kind = Kind::kSgd;
-  ParameterValues<kRuleParameters> parameters;
+  Kind kind = kDefaultRule;
+  RuleParameters parameters;
 
   /// α₀ > 0. By default RuleRow::learning_rate.
-  double learning_rate = RowOf(Kind::kSgd).learning_rate;
+  double learning_rate = RowOf(kDefaultRule).learning_rate;
 
   /// g ← g + d θ once per update. AdamW makes θ ← θ − α d θ instead, and LAMB adds d θ to its step.
   /// In [0, 1).
@@ -166,7 +166,7 @@ struct OptimizerSpec {
   double clip_norm = 0;
 
   using StalenessScaling = slipstream::StalenessScaling;
-  StalenessScaling staleness_scaling = StalenessScaling::kNone;
+  StalenessScaling staleness_scaling = kDefaultScaling;
   ScalingParameters scaling_parameters;
   ScheduleSpec schedule;
 
@@ -409,7 +409,7 @@ struct RunSpec {
     const std::vector<PolicyStage> all = stages();
     return cluster.on_worker_loss == ClusterSpec::OnWorkerLoss::kWait &&
            std::ranges::any_of(all, [](const PolicyStage& stage) {
-             return stage.consistency.policy == PolicyKind::kHardsync;
+             return stage.consistency.traits().order == PolicyTraits::Order::kRank;
            });
   }
 
@@ -419,20 +419,21 @@ struct RunSpec {
     return std::max(readers.versions_kept, repeats_rounds() ? 2u : 1u);
   }
 
-  bool all_reduces() const { return consistency.traits().all_reduce; }
+  bool workers_make_weights() const { return consistency.traits().workers_make_weights(); }
 
   /// Returns the kind of values that servers are pushed. Workers that add up their gradients
   /// themselves publish the weights that these make.
   PushKind pushes() const {
-    return all_reduces() ? PushKind::kValues : RowOf(worker.algorithm).pushes;
+    return workers_make_weights() ? PushKind::kValues : RowOf(worker.algorithm).pushes;
   }
 
   /// Returns the number of mini-batches of one push, or the most. At least 1.
-  uint64_t quantum() const { return all_reduces() ? kStepsMax : worker.quantum(); }
+  uint64_t quantum() const { return workers_make_weights() ? kStepsMax : worker.quantum(); }
 
   /// Returns the number of pushes from one fetch of weights to the next. At least 1.
   uint64_t pushes_per_fetch() const {
-    return all_reduces() || worker.has_free_lanes() ? kNeverFetches : worker.pushes_per_fetch();
+    return workers_make_weights() || worker.has_free_lanes() ? kNeverFetches
+                                                             : worker.pushes_per_fetch();
   }
 
   /// Returns the rule that servers follow under `policy`, one of the run's: `optimizer`, unless
@@ -442,8 +443,8 @@ struct RunSpec {
   /// what an encoding leaves of a difference of 0 need not be 0.
   OptimizerSpec server_optimizer(const ConsistencySpec& policy) const {
     OptimizerSpec servers = optimizer;
-    if (policy.traits().all_reduce) {
-      servers = {.kind = RuleKind::kAssign,
+    if (policy.traits().workers_make_weights()) {
+      servers = {.kind = kRuleOfValues,
                  .learning_rate = optimizer.learning_rate,
                  .schedule = optimizer.schedule};
     } else if (RowOf(worker.algorithm).has_local_weights) {

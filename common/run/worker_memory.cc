@@ -25,7 +25,7 @@ WorkerMemory WorkerMemoryNeeded(const NetShapes& net, const RunSpec& run, bool o
     if (run.worker.lands_apart()) ++arrays;
     if (run.worker.fragments() > 1) ++arrays;
   }
-  if (run.all_reduces()) arrays += states;
+  if (run.workers_make_weights()) arrays += states;
   if (RowOf(run.wire.push_codec).feeds_error_back) arrays += slots;
   values += arrays * parameters;
   const bool measures = run.evaluation.by == EvaluationSpec::By::kWorkers;

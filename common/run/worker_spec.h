@@ -12,7 +12,7 @@ namespace slipstream {
 
 /// The workers' algorithm: what they push, and when.
 struct WorkerSpec {
-  AlgorithmKind algorithm = AlgorithmKind::kGradient;
+  AlgorithmKind algorithm = kDefaultAlgorithm;
   AlgorithmParameters parameters;
 
   /// Set if a worker's pushes stand for as many mini-batches as its speed is of the fastest
@@ -51,11 +51,11 @@ struct WorkerSpec {
 
   /// The rule by which servers apply what workers with local steps push.
   struct Outer {
-    RuleKind kind = RowOf(AlgorithmKind::kGradient).outer;
-    ParameterValues<kRuleParameters> parameters;
+    RuleKind kind = RowOf(kDefaultAlgorithm).outer;
+    RuleParameters parameters;
 
     /// By default AlgorithmRow::outer_learning_rate, or RuleRow's. > 0.
-    double learning_rate = RowOf(RowOf(AlgorithmKind::kGradient).outer).outer_learning_rate;
+    double learning_rate = RowOf(RowOf(kDefaultAlgorithm).outer).outer_learning_rate;
 
     friend bool operator==(const Outer&, const Outer&) = default;
   };

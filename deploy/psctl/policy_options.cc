@@ -25,7 +25,7 @@ void AddPolicyOptions(CLI::App& command, std::vector<std::string>& settings) {
   std::string names;
   std::set<std::string_view> parameters;
   for (const PolicyRow& row : kPolicyRows) {
-    if (row.traits.in_step || row.traits.in_place || row.traits.all_reduce) continue;
+    if (row.traits.in_step || !row.traits.makes_versions()) continue;
     names += (names.empty() ? "" : "|") + std::string(row.name);
     parameters.insert(row.parameters.begin(), row.parameters.end());
   }

@@ -70,7 +70,7 @@ absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
   plan.worker_bytes = WorkerMemoryNeeded(*net, spec).bytes();
   if (RowOf(spec.optimizer.staleness_scaling).uses_base_weights) {
     RunSpec without = spec;
-    without.optimizer.staleness_scaling = StalenessScaling::kNone;
+    without.optimizer.staleness_scaling = kDefaultScaling;
     plan.base_weights_bytes = plan.server_bytes - ShardBytesNeeded(largest, without);
   }
   return absl::OkStatus();
@@ -84,10 +84,11 @@ absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec) {
     if (absl::Status planned = PlanShards(spec, plan); !planned.ok()) return planned;
   }
   const double workers = spec.cluster.workers;
-  plan.round_size =
-      spec.all_reduces() ? spec.cluster.workers : spec.consistency.round_size(spec.cluster.workers);
+  plan.round_size = spec.workers_make_weights() ? spec.cluster.workers
+                                                : spec.consistency.round_size(spec.cluster.workers);
   plan.effective_n = workers / plan.round_size;
-  const bool is_never_stale = spec.consistency.traits().one_per_member || spec.all_reduces();
+  const bool is_never_stale =
+      spec.consistency.traits().one_per_member || spec.workers_make_weights();
   // A push counts from the last fetch, over (k + 1)/2 pushes of each worker where it fetches with
   // every k-th.
   const double pushes = (1.0 + static_cast<double>(spec.worker.pushes_per_fetch())) / 2;

@@ -175,10 +175,11 @@ std::string PolicyText(const v1::RunStatus& status) {
   }
   const auto row = std::ranges::find(kPolicyRows, status.policy(), &PolicyRow::name);
   const PolicyTraits traits = row != kPolicyRows.end() ? row->traits : PolicyTraits();
-  if (traits.all_reduce) return fmt::format("{} (servers keep copies)", status.policy());
+  if (traits.workers_make_weights())
+    return fmt::format("{} (servers keep copies)", status.policy());
   facts.push_back(fmt::format("{} gradient{} per update", status.round_size(),
                               status.round_size() == 1 ? "" : "s"));
-  if (traits.in_place) facts.emplace_back("added in place, so reads may be torn");
+  if (traits.adds_in_place()) facts.emplace_back("added in place, so reads may be torn");
   return fmt::format("{} ({})", status.policy(), fmt::join(facts, ", "));
 }
 

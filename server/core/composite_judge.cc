@@ -17,7 +17,7 @@ std::string CompositeJudge::WhyNotCombined(const PushHeader& header) const {
   if (std::string fault = FaultOfParts(header); !fault.empty()) return fault;
   // Each gradient is compensated by itself, or added by itself.
   if (rules_.uses_base_weights()) return "compensation needs each gradient by itself";
-  if (rules_.traits().in_place) return "the policy adds each gradient by itself";
+  if (rules_.traits().adds_in_place()) return "the policy adds each gradient by itself";
   if (header.kind != PushKind::kGradient) return "only gradients are combined";
   // An aggregator may not know yet that the run has gone on to another policy.
   const bool weighs_examples = rules_.traits().weighing == PolicyTraits::Weighing::kExamples;

@@ -31,7 +31,7 @@ Coordinator::Coordinator(uint64_t run, const RunSpec& spec, absl::Time start)
       exits_after_(spec.run.after == RunControlSpec::After::kExit),
       keeps_log_(spec.durability.keeps_log()),
       has_one_publisher_(RowOf(spec.worker.algorithm).pushes == PushKind::kValues),
-      all_reduces_(spec.all_reduces()),
+      all_reduces_(spec.workers_make_weights()),
       addresses_(spec.cluster.servers),
       membership_(run, spec.cluster.lease),
       servers_(static_cast<uint32_t>(spec.cluster.servers.size()), spec.cluster.lease),

@@ -85,7 +85,7 @@ class Coordinator {
 
     /// The policy of `stage`, and the newest stage up to it that did not begin at once: gradients
     /// of weights from that one on count.
-    PolicyKind policy = PolicyKind::kSoftsync;
+    PolicyKind policy = kDefaultPolicy;
     uint32_t since_stage = 0;
   };
 
@@ -406,7 +406,7 @@ class Coordinator {
   const bool exits_after_;
   const bool keeps_log_;                      // As DurabilitySpec::keeps_log.
   const bool has_one_publisher_;              // The weights of several would take turns.
-  const bool all_reduces_;                    // As PolicyTraits::all_reduce.
+  const bool all_reduces_;                    // PolicyTraits::workers_make_weights.
   const std::vector<std::string> addresses_;  // The servers' addresses in the settings.
 
   Membership membership_;

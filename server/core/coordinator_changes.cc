@@ -23,7 +23,7 @@ absl::Status Coordinator::RefuseChange(const RunChange& change) const {
     return absl::FailedPreconditionError("training is ending: no gradient is left to change");
   }
   const PolicyRow& policy = RowOf(change.settings.consistency.policy);
-  if (all_reduces_ || policy.traits.all_reduce) {
+  if (all_reduces_ || policy.traits.workers_make_weights()) {
     return absl::FailedPreconditionError(
         "under allreduce the workers make the updates, by what run.yaml says from the beginning of "
         "a run to its end: neither policy nor rate change");
@@ -35,8 +35,8 @@ absl::Status Coordinator::RefuseChange(const RunChange& change) const {
                     policy.name));
   }
   const PolicyRow& before = RowOf(present().consistency.policy);
-  if (change.sets_policy && policy.traits.in_place != before.traits.in_place) {
-    const bool is_new = policy.traits.in_place;
+  if (change.sets_policy && policy.traits.adds_in_place() != before.traits.adds_in_place()) {
+    const bool is_new = policy.traits.adds_in_place();
     return absl::FailedPreconditionError(fmt::format(
         "{} adds gradients to the weights in place, and {} makes versions: a run trains in one of "
         "these ways from its begin to its end",

@@ -279,7 +279,7 @@ std::optional<Forecast> PushJudge::ForecastUpdate(const PushHeader& header) cons
   // waits for changes with every pull, and gradients compensated by base weights are folded before
   // the update. Gradients that are added in place make no version that could be thrown away.
   const bool is_foreseeable = !rules_.scaling().scales_rounds && !rules_.rule().measures_tensors &&
-                              !rules_.traits().in_place && !rules_.tracks_bases() &&
+                              !rules_.traits().adds_in_place() && !rules_.tracks_bases() &&
                               !rules_.uses_base_weights();
   if (!is_next || !is_base_published || !is_foreseeable || ask_.WorkIsDone()) return std::nullopt;
   if (state_.open.round.contributions() > 0 || Admit(header).kind != Admission::Kind::kJoin) {

@@ -19,7 +19,7 @@ struct RunStage {
   ConsistencySpec consistency;
 
   /// The rate of the rule that the servers follow, before the schedule. > 0.
-  double learning_rate = RowOf(RuleKind::kSgd).learning_rate;
+  double learning_rate = RowOf(kDefaultRule).learning_rate;
 
   /// The stage is for the mini-batches of the epochs after the stage before, up to this one.
   uint32_t until_epoch = kEpochsMax;

@@ -349,7 +349,7 @@ std::vector<StalledWorkers::Sign> CoordinatorService::SignsNow(absl::Time now) {
   const Phase phase = coordinator_.phase();
   // Under allreduce all stand still together, and no server sees for whom.
   const bool is_under_way = phase == Phase::kTraining || phase == Phase::kDraining;
-  if (!is_under_way || options_.spec.all_reduces()) return signs;
+  if (!is_under_way || options_.spec.workers_make_weights()) return signs;
 
   std::map<WorkerId, absl::Time> acts;
   std::set<WorkerId> awaited;

@@ -15,9 +15,10 @@
 
 namespace slipstream {
 
-/// The weights of a shard to which gradients are added where they lie (PolicyTraits::in_place).
-/// Any number of threads add and copy at once, under the locks of block_locks.h: no addition is
-/// lost, but a copy may hold some blocks of a gradient and not the others.
+/// The weights of a shard to which gradients are added where they lie
+/// (WeightsMaker::kServersInPlace). Any number of threads add and copy at once, under the locks of
+/// block_locks.h: no addition is lost, but a copy may hold some blocks of a gradient and not the
+/// others.
 ///
 /// Thread-safe.
 class InPlaceWeights {

@@ -69,7 +69,7 @@ void Answer::Settle() {
 Shard::Shard(const Options& options)
     : options_(options),
       keeps_bases_(RowOf(options.run.optimizer.staleness_scaling).uses_base_weights),
-      adds_in_place_(options.run.consistency.traits().in_place),
+      adds_in_place_(options.run.consistency.traits().adds_in_place()),
       machine_(ShardOptionsOf(options.run, options.shard)) {}
 
 // The model.

@@ -212,7 +212,7 @@ void CheckBases(const Scenario& scenario, const History& history, Findings& find
 void CheckNumbers(const Scenario& scenario, const History& history, const Evidence& evidence,
                   Findings& findings) {
   // Gradients are computed from weights that are no version's alone, if these change in place.
-  if (scenario.run.consistency.traits().in_place) return;
+  if (scenario.run.consistency.traits().adds_in_place()) return;
   for (uint32_t shard = 0; shard < evidence.weights.size(); ++shard) {
     Values before;
     Replay replay(scenario, evidence, shard, findings);

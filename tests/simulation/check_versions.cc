@@ -87,7 +87,7 @@ void OnServed(const Scenario& scenario, const WeightsServed& event, const Publis
   // Gradients that were added before their turn are published together with the one before them. A
   // worker that takes a lost one's place may do the last round again.
   const Version version = event.version.version;
-  const bool in_place = scenario.run.consistency.traits().in_place;
+  const bool in_place = scenario.run.consistency.traits().adds_in_place();
   const bool may_repeat = scenario.run.repeats_rounds() && event.trainer.has_value() &&
                           event.sequence == Sequence{1} && Next(version) == shard.version;
   const bool is_kept =
@@ -183,7 +183,7 @@ void CheckFinal(const Scenario& scenario, const FinalReported& final,
 
 void CheckVersions(const Scenario& scenario, const History& history, const Evidence& evidence,
                    Findings& findings) {
-  const bool in_place = scenario.run.consistency.traits().in_place;
+  const bool in_place = scenario.run.consistency.traits().adds_in_place();
   if (in_place && history.is_finished) CheckSums(scenario, evidence, findings);
   CheckInStep(scenario, history, findings);
   std::vector<Published> shards(evidence.weights.size());

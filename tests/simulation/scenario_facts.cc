@@ -30,7 +30,8 @@ uint32_t Scenario::StageOfBatch(uint64_t batch) const {
 
 bool Scenario::shows_gradients() const {
   const Encoding codec = run.wire.push_codec;
-  if (run.consistency.traits().in_place) return false;  // A version may hold parts of later ones.
+  if (run.consistency.traits().adds_in_place())
+    return false;  // A version may hold parts of later ones.
   return run.server_optimizer().kind == RuleKind::kSgd && run.optimizer.per_tensor.empty() &&
          codec != Encoding::kOneBit && codec != Encoding::kTwoBit;
 }

@@ -57,7 +57,7 @@ void DrawRestarts(Scenario& scenario) {
   const std::vector<PolicyStage> stages = run.stages();
   const bool can_save = std::ranges::none_of(stages, [](const PolicyStage& stage) {
     const PolicyTraits traits = stage.consistency.traits();
-    return traits.in_place || traits.all_reduce;
+    return traits.adds_in_place() || traits.workers_make_weights();
   });
   if (!can_save || !chance.Happens(700)) return;
   run.durability.level = DurabilitySpec::Level::kCheckpoint;

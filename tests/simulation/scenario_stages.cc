@@ -64,7 +64,7 @@ void DrawChanges(Scenario& scenario, absl::Duration longest) {
   Chance chance(scenario.seed, kChangeStream);
   const RunSpec& run = scenario.run;
   if (run.optimizer.staleness_scaling == StalenessScaling::kDelayAdaptive) return;
-  if (run.consistency.traits().in_place) return;
+  if (run.consistency.traits().adds_in_place()) return;
   if (!run.policies_before.empty() || scenario.HasRounds(0) || !chance.Happens(300)) return;
   const uint32_t count = chance.Between(1, 4);
   for (uint32_t i = 0; i < count; ++i) {

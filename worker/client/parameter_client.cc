@@ -41,8 +41,8 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& run, const
           .pushes_per_fetch = run.pushes_per_fetch(),
           .has_free_lanes = run.worker.has_free_lanes(),
           .pushes = run.pushes(),
-          .changes_weights =
-              run.all_reduces() || (algorithm.has_local_weights && !run.worker.lands_apart()),
+          .changes_weights = run.workers_make_weights() ||
+                             (algorithm.has_local_weights && !run.worker.lands_apart()),
           .sends_parts_ahead = run.worker.fragments() > 1,
           .frozen = PushEncoders::FrozenIn(run, layout, map),
           .shards = shards};

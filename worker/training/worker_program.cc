@@ -273,7 +273,7 @@ absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
 }
 
 absl::Status WorkerProgram::ConnectToOthers() {
-  if (!settings_.all_reduces()) return absl::OkStatus();
+  if (!settings_.workers_make_weights()) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<Collective>> collective =
       ConnectWorkers(coordinator_, joined_, settings_, interruption_);
   if (!collective.ok()) return collective.status();

@@ -67,7 +67,8 @@ void AddStages(RandomStream& random, RunSpec& spec) {
   const WorkerSpec& worker = spec.worker;
   const bool goes_with_all = RowOf(worker.algorithm).why_policy.empty() && !worker.steps_by_speed &&
                              worker.pushes_per_fetch() == 1 && spec.training.pipeline_depth == 1;
-  if (spec.training.epochs <= 2 || !goes_with_all || spec.consistency.traits().in_place) return;
+  if (spec.training.epochs <= 2 || !goes_with_all || spec.consistency.traits().adds_in_place())
+    return;
   PolicyStage stage = {.consistency = {.policy = PolicyKind::kHardsync}, .until_epoch = 1};
   spec.policies_before.push_back(stage);
   if (spec.consistency.traits().in_step) {
@@ -138,7 +139,7 @@ void AddSources(RunSpec& spec) {
 /// Whole weights, which all-reduce publishes too, go with few settings, and only with a rule of
 /// their own.
 void ReplacePublishing(RunSpec& spec) {
-  if (spec.all_reduces()) spec.consistency.policy = PolicyKind::kHardsync;
+  if (spec.workers_make_weights()) spec.consistency.policy = PolicyKind::kHardsync;
   const bool publishes = RowOf(spec.worker.algorithm).pushes == PushKind::kValues;
   if (publishes) spec.worker = {};
   if (RowOf(spec.optimizer.kind).takes_values) {
@@ -150,7 +151,7 @@ void ReplacePublishing(RunSpec& spec) {
 
 /// Additions in place go with few settings.
 void FitInPlace(RunSpec& spec) {
-  if (!spec.consistency.traits().in_place) return;
+  if (!spec.consistency.traits().adds_in_place()) return;
   spec.optimizer.kind = RuleKind::kSgd;
   spec.optimizer.parameters = {};
   spec.optimizer.staleness_scaling = StalenessScaling::kNone;
@@ -198,7 +199,7 @@ void FitWorkerLoss(RandomStream& random, RunSpec& spec) {
 void FitDurability(RunSpec& spec) {
   const auto has_versions = [](const PolicyStage& stage) {
     const PolicyTraits& traits = stage.consistency.traits();
-    return !traits.in_place && !traits.all_reduce;
+    return !traits.adds_in_place() && !traits.workers_make_weights();
   };
   const bool fits =
       std::ranges::all_of(spec.stages(), has_versions) && spec.cluster.tree.fanout == 0;
@@ -207,7 +208,7 @@ void FitDurability(RunSpec& spec) {
 
 /// The weights to begin with come from one place, and servers that read them have weights.
 void FitStart(RunSpec& spec) {
-  if (spec.all_reduces() || !spec.model_files.init.empty()) spec.training.start_from = {};
+  if (spec.workers_make_weights() || !spec.model_files.init.empty()) spec.training.start_from = {};
 }
 
 /// Workers' state is saved where ps_worker has some.
