@@ -10,15 +10,12 @@
 #include <string>
 #include <utility>
 
-#include "common/config/all_reduce_checks.h"
-#include "common/config/durability_checks.h"
+#include "common/config/combination_checks.h"
 #include "common/config/epoch_checks.h"
 #include "common/config/field_table.h"
 #include "common/config/server_address.h"
 #include "common/config/stage_checks.h"
-#include "common/config/start_checks.h"
 #include "common/config/tensor_options_table.h"
-#include "common/config/tree_checks.h"
 #include "common/config/worker_checks.h"
 #include "common/config/worker_loss_checks.h"
 #include "common/layout/shard_map.h"
@@ -78,63 +75,10 @@ void CheckGuard(Draft draft, Diagnostics diagnostics) {
     diagnostics.Report(draft.KeySource(kBound),
                        "scale needs a bound of at least 1: gradients are multiplied by "
                        "bound/staleness");
-  } else if (guard.action == Action::kBlock && draft.spec.consistency.traits().keeps_pace) {
-    diagnostics.Report(draft.KeySource(kAction),
-                       fmt::format("block makes rounds wait for gradients, and under {} whoever is "
-                                   "to bring one may wait for those that the round holds back; "
-                                   "use reject, scale or drop",
-                                   RowOf(draft.spec.consistency.policy).name));
-  } else if (guard.action == Action::kBlock && guard.bound == 0) {
+  } else if (guard.action == Action::kBlock && guard.bound == 0 &&
+             !draft.spec.consistency.traits().keeps_pace) {
     CheckThatAllWait(draft, diagnostics);
   }
-}
-
-/// Checks that nothing needs the weights of one version, or an order of gradients, where gradients
-/// are added in place.
-void CheckInPlace(Draft draft, Diagnostics diagnostics) {
-  const RunSpec& spec = draft.spec;
-  if (!draft.IsUsable("consistency.policy") || !spec.consistency.traits().adds_in_place()) return;
-  const std::string_view policy = RowOf(spec.consistency.policy).name;
-  const auto report = [&](const char* path, const std::string& why) {
-    if (draft.IsUsable(path)) {
-      diagnostics.Report(draft.KeySource(path),
-                         fmt::format("{} adds gradients to the weights in place: {}", policy, why));
-    }
-  };
-  const bool has_outer = RowOf(spec.worker.algorithm).has_local_weights;
-  const char* const kind = has_outer ? "worker.outer.kind" : "optimizer.kind";
-  const RuleRow& rule = RowOf(spec.server_optimizer().kind);
-  if (!rule.adds()) {
-    report(kind, fmt::format("several threads do so at once, and {} needs more than an addition; "
-                             "use {}",
-                             rule.name, RowOf(RuleKind::kSgd).name));
-  }
-  const ScalingRow& scaling = RowOf(spec.optimizer.staleness_scaling);
-  if (scaling.uses_base_weights || scaling.keeps_history) {
-    report("optimizer.staleness_scaling",
-           fmt::format("the weights that {} compares are not kept", scaling.name));
-  }
-  if (spec.consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock) {
-    report("consistency.max_staleness.action",
-           "no gradient is held back for others; use reject, scale or drop");
-  }
-  if (spec.readers.versions_kept > 1) {
-    report("readers.versions_kept", "no version but the newest can be read; leave it at 1");
-  }
-}
-
-void CheckPipeline(Draft draft, Diagnostics diagnostics) {
-  constexpr const char* kPath = "training.pipeline_depth";
-  if (!draft.IsUsable(kPath) || !draft.IsUsable("consistency.policy")) return;
-  const ConsistencySpec& consistency = draft.spec.consistency;
-  if (!consistency.traits().one_per_member) return;
-  if (draft.spec.training.pipeline_depth == 1) return;
-  if (draft.spec.worker.has_free_lanes()) return;  // They need the depth, and another policy.
-  diagnostics.Report(
-      draft.KeySource(kPath),
-      fmt::format("training.pipeline_depth must be 1, not {}, with "
-                  "consistency.policy {}, whose gradients are never stale",
-                  draft.spec.training.pipeline_depth, RowOf(consistency.policy).name));
 }
 
 void CheckSchedule(Draft draft, Diagnostics diagnostics) {
@@ -155,16 +99,12 @@ void CheckSchedule(Draft draft, Diagnostics diagnostics) {
   }
 }
 
-/// Checks what follows from models and examples that the workers bring.
-void CheckSources(Draft draft, Diagnostics diagnostics) {
+/// Checks that the examples of an epoch can be handed out.
+void CheckExamples(Draft draft, Diagnostics diagnostics) {
   const RunSpec& spec = draft.spec;
-  if (!draft.IsUsable("model.from") || !draft.IsUsable("data.from")) return;
-  if (spec.model_from == SuppliedBy::kWorkers && spec.data.from == SuppliedBy::kSettings) {
-    diagnostics.Report(draft.KeySource("data.from"),
-                       "model.from workers needs data.from workers: nobody else knows what "
-                       "examples their model takes");
+  for (const char* path : {"model.from", "data.from", "training.work", "data.examples"}) {
+    if (!draft.IsUsable(path)) return;
   }
-  if (!draft.IsUsable("training.work") || !draft.IsUsable("data.examples")) return;
   constexpr uint64_t kHandedOutMax = std::numeric_limits<uint32_t>::max();
   if (spec.data.from == SuppliedBy::kWorkers && !spec.chooses_own_work() &&
       spec.data.examples > kHandedOutMax) {
@@ -178,17 +118,8 @@ void CheckSources(Draft draft, Diagnostics diagnostics) {
 void CheckTarget(Draft draft, Diagnostics diagnostics) {
   constexpr const char* kPath = "training.target_accuracy";
   if (!draft.IsUsable(kPath) || draft.spec.training.target_accuracy == 0) return;
-  if (draft.IsUsable("evaluation.by") && draft.spec.evaluation.by == EvaluationSpec::By::kNobody) {
-    diagnostics.Report(
-        draft.KeySource(kPath),
-        "target_accuracy is looked for in evaluations, and with evaluation.by nobody "
-        "there are none");
-    return;
-  }
-  if (draft.IsUsable("model.loss") && draft.spec.model.loss == ModelSpec::Loss::kMse) {
-    diagnostics.Report(draft.KeySource(kPath),
-                       "target_accuracy is never reached with model.loss mse, which knows no "
-                       "classes and so no accuracy");
+  if (!draft.IsUsable("evaluation.by") || draft.spec.evaluation.by == EvaluationSpec::By::kNobody) {
+    return;  // A combination by itself.
   }
   constexpr const char* kEvaluations = "evaluation.every_epochs";
   constexpr const char* kSaves = "model.save_every_epochs";
@@ -375,47 +306,33 @@ void CheckModel(Draft draft, Diagnostics diagnostics) {
   CheckTensorOptions(draft, net.layout, diagnostics);
 }
 
-void CheckTransport(Draft draft, Diagnostics diagnostics) {
-  const WireSpec& wire = draft.spec.wire;
-  if (wire.transport != WireSpec::Transport::kShm) return;
-  for (const auto& [path, codec] : {std::pair("wire.push_codec", wire.push_codec),
-                                    std::pair("wire.pull_codec", wire.pull_codec)}) {
-    if (!draft.IsUsable(path) || codec == Encoding::kFp32) continue;
-    diagnostics.Report(
-        draft.KeySource(path),
-        fmt::format("wire.transport shm carries fp32 alone; use auto or unix with {}", path));
-  }
-  constexpr const char* kFragments = "worker.fragments";
-  if (draft.IsUsable(kFragments) && draft.spec.worker.fragments() > 1) {
-    diagnostics.Report(draft.KeySource(kFragments),
-                       "wire.transport shm does not carry fragments; use auto or unix");
-  }
+void CheckFanout(Draft draft, Diagnostics diagnostics) {
+  constexpr const char* kPath = "cluster.tree.fanout";
+  if (!draft.IsUsable(kPath) || draft.spec.cluster.tree.fanout != 1) return;
+  diagnostics.Report(draft.KeySource(kPath),
+                     "fanout must be at least 2, the workers whose pushes become one; 0 is for no "
+                     "aggregators");
 }
 
 }  // namespace
 
 void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckModel(draft, diagnostics);
-  CheckSources(draft, diagnostics);
+  CheckExamples(draft, diagnostics);
   CheckEpochs(draft, diagnostics);
   CheckDataPath(draft, diagnostics);
   CheckLabelColumns(draft, diagnostics);
   CheckPolicy(draft, diagnostics);
   CheckStages(draft, diagnostics);
   CheckGuard(draft, diagnostics);
-  CheckInPlace(draft, diagnostics);
-  CheckAllReduce(draft, diagnostics);
-  CheckTree(draft, diagnostics);
-  CheckDurability(draft, diagnostics);
+  CheckFanout(draft, diagnostics);
   CheckWorkerLoss(draft, diagnostics);
-  CheckStart(draft, diagnostics);
-  CheckPipeline(draft, diagnostics);
   CheckWorker(draft, diagnostics);
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);
   CheckSecurity(draft, diagnostics);
-  CheckTransport(draft, diagnostics);
+  CheckCombinations(draft, diagnostics);
 }
 
 }  // namespace slipstream

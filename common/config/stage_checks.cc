@@ -6,13 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "common/run/algorithm_rows.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
 namespace {
-
-using Action = StalenessGuardSpec::Action;
 
 constexpr const char* kPath = "consistency.before";
 
@@ -66,75 +63,6 @@ void CheckWorkers(const RunDraft& draft, size_t place, DiagnosticList& diagnosti
   }
 }
 
-/// Checks that a policy that adds in place is the only one: others make versions.
-void CheckInPlace(const RunDraft& draft, DiagnosticList& diagnostics) {
-  const std::vector<PolicyStage> stages = draft.spec.stages();
-  const auto in_place = std::ranges::find_if(
-      stages, [](const PolicyStage& stage) { return stage.consistency.traits().adds_in_place(); });
-  if (in_place == stages.end()) return;
-  const size_t place = static_cast<size_t>(in_place - stages.begin());
-  const bool is_last = place + 1 == stages.size();
-  diagnostics.Report(
-      is_last ? draft.KeySource("consistency.policy") : draft.ItemSource(kPath, place),
-      fmt::format(
-          "{} must be the run's only policy: it adds gradients to the weights in place, and "
-          "the others make versions",
-          RowOf(in_place->consistency.policy).name));
-}
-
-/// Checks that no policy under which workers make the weights comes before another one.
-void CheckAllReduceBefore(const RunDraft& draft, size_t place, DiagnosticList& diagnostics) {
-  const PolicyRow& row = RowOf(draft.spec.policies_before[place].consistency.policy);
-  if (!row.traits.workers_make_weights()) return;
-  diagnostics.Report(draft.ItemSource(kPath, place),
-                     fmt::format("{} must be the run's only policy: under the others the servers "
-                                 "make the weights",
-                                 row.name));
-}
-
-void CheckBesideOthers(const RunDraft& draft, size_t place, DiagnosticList& diagnostics) {
-  const PolicyRow& row = RowOf(draft.spec.policies_before[place].consistency.policy);
-  const auto report = [&](const std::string& message) {
-    diagnostics.Report(draft.ItemSource(kPath, place), message);
-  };
-  constexpr const char* kDepth = "training.pipeline_depth";
-  const WorkerSpec& worker = draft.spec.worker;
-  if (row.traits.waits_for_members && worker.has_free_lanes()) {
-    report(
-        fmt::format("worker.lanes free does not go with {}, under which workers wait for others; "
-                    "use softsync or async",
-                    row.name));
-  } else if (row.traits.one_per_member && draft.IsUsable(kDepth) &&
-             draft.spec.training.pipeline_depth > 1) {
-    report(
-        fmt::format("{} needs training.pipeline_depth 1: its gradients are never stale", row.name));
-  }
-  if (row.traits.keeps_pace && draft.spec.consistency.max_staleness.action == Action::kBlock) {
-    report(
-        fmt::format("{} does not go with max_staleness block, which holds for all policies of "
-                    "the run; use reject, scale or drop",
-                    row.name));
-  }
-  if (row.traits.waits_for_members && worker.pushes_per_fetch() > 1) {
-    report(
-        fmt::format("fetch_every above push_every does not go with {}: there each push must fetch "
-                    "weights; use softsync or async",
-                    row.name));
-  }
-  if (row.traits.work == PolicyTraits::Work::kRounds && worker.steps_by_speed) {
-    report(
-        fmt::format("{} names the mini-batches of each push, so that steps_by_speed has no "
-                    "force; use softsync, async or ssp",
-                    row.name));
-  }
-  const AlgorithmRow& algorithm = RowOf(worker.algorithm);
-  if (draft.IsUsable("worker.algorithm") && !algorithm.why_policy.empty() &&
-      algorithm.policy != row.kind) {
-    report(fmt::format("worker.algorithm {} needs consistency.policy {} from the first epoch on",
-                       algorithm.name, RowOf(algorithm.policy).name));
-  }
-}
-
 }  // namespace
 
 std::string DescribeMisfit(const ParameterRow& row, double value, double workers) {
@@ -147,15 +75,8 @@ void CheckStages(const RunDraft& draft, DiagnosticList& diagnostics) {
   const size_t stages = draft.spec.policies_before.size();
   if (!draft.IsUsable(kPath) || stages == 0) return;
   CheckEpochs(draft, diagnostics);
-  if (draft.IsUsable("consistency.policy")) {
-    CheckOrder(draft, diagnostics);
-    CheckInPlace(draft, diagnostics);
-  }
-  for (size_t i = 0; i < stages; ++i) {
-    CheckWorkers(draft, i, diagnostics);
-    CheckAllReduceBefore(draft, i, diagnostics);
-    CheckBesideOthers(draft, i, diagnostics);
-  }
+  if (draft.IsUsable("consistency.policy")) CheckOrder(draft, diagnostics);
+  for (size_t i = 0; i < stages; ++i) CheckWorkers(draft, i, diagnostics);
 }
 
 }  // namespace slipstream

@@ -12,8 +12,7 @@ namespace slipstream {
 /// Says that a policy's parameter is out of the bound that follows from the number of workers.
 std::string DescribeMisfit(const ParameterRow& row, double value, double workers);
 
-/// Reports what is wrong with the policies of `consistency.before`, one after another and beside
-/// the other settings.
+/// Reports what is wrong with the policies of `consistency.before`, one after another.
 void CheckStages(const RunDraft& draft, DiagnosticList& diagnostics);
 
 }  // namespace slipstream

@@ -6,7 +6,7 @@
 
 namespace slipstream {
 
-/// Reports what is wrong with the section `worker`, by itself and beside the other settings.
+/// Reports what is wrong with the section `worker`, by its numbers.
 void CheckWorker(const RunDraft& draft, DiagnosticList& diagnostics);
 
 }  // namespace slipstream

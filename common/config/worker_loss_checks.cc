@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "common/config/scalar_types.h"
 #include "common/run/policy_rows.h"
 
 namespace slipstream {
@@ -20,11 +21,15 @@ void CheckThatMembersAreAwaited(const RunDraft& draft, DiagnosticList& diagnosti
     return stage.consistency.traits().waits_for_members;
   });
   if (is_awaited) return;
+  ChoiceType waiting;
+  for (const PolicyRow& row : kPolicyRows) {
+    if (row.traits.waits_for_members) waiting.names.emplace_back(row.name);
+  }
   diagnostics.Report(
       draft.KeySource("cluster.on_worker_loss"),
-      fmt::format("wait needs a policy that waits for workers, as hardsync, backup and ssp do; "
-                  "under {} no worker is waited for",
-                  RowOf(draft.spec.consistency.policy).name));
+      fmt::format("cluster.on_worker_loss wait does not go with consistency.policy "
+                  "{}: no worker is waited for; use {}",
+                  RowOf(draft.spec.consistency.policy).name, DescribeScalar(waiting)));
 }
 
 }  // namespace
@@ -44,11 +49,6 @@ void CheckWorkerLoss(const RunDraft& draft, DiagnosticList& diagnostics) {
     return;
   }
   CheckThatMembersAreAwaited(draft, diagnostics);
-  if (draft.IsUsable("cluster.tree.fanout") && cluster.tree.fanout > 0) {
-    diagnostics.Report(draft.KeySource(kOnLoss),
-                       "wait does not go with cluster.tree yet: an aggregator would keep back the "
-                       "pushes of a group that lacks a worker");
-  }
 }
 
 }  // namespace slipstream

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/config/combination_checks.h"
 #include "common/config/field_table.h"
 #include "common/run/consistency_spec.h"
 #include "deploy/psctl/schema_types.h"
@@ -41,6 +42,9 @@ Json FieldSchema(const Field& field) {
     schema["description"] =
         fmt::format("{} Only with {} {}.", schema["description"].get<std::string>(),
                     field.condition->path, fmt::join(field.condition->choices, " or "));
+  }
+  if (const std::string others = DescribeCombinations(field.path); !others.empty()) {
+    schema["description"] = fmt::format("{} {}", schema["description"].get<std::string>(), others);
   }
   schema.update(TypeSchema(field.type));
   Json value = ValueJson(field.type, field.default_value());

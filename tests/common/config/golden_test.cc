@@ -7,8 +7,11 @@
 #include <iterator>
 #include <sstream>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/config/combination_checks.h"
 #include "common/config/run_config.h"
 
 namespace slipstream {
@@ -57,6 +60,13 @@ std::string ErrorsOf(const std::filesystem::path& path) {
   return diagnostics == nullptr ? "no errors\n" : ToString(*diagnostics);
 }
 
+/// Writes what is expected from now on, if that is asked for.
+void Record(const std::filesystem::path& path, const std::string& text) {
+  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
+  if (std::getenv("RECORD_GOLDEN") == nullptr || workspace == nullptr) return;
+  std::ofstream(std::filesystem::path(workspace) / path, std::ios::binary) << text;
+}
+
 class GoldenTest : public testing::TestWithParam<std::filesystem::path> {};
 
 TEST_P(GoldenTest, ReportsEveryErrorAtItsPlaceInOnePass) {
@@ -64,11 +74,7 @@ TEST_P(GoldenTest, ReportsEveryErrorAtItsPlaceInOnePass) {
   expected.replace_extension(".errors");
   const std::string errors = ErrorsOf(GetParam());
 
-  const char* workspace = std::getenv("BUILD_WORKSPACE_DIRECTORY");
-  if (std::getenv("RECORD_GOLDEN") != nullptr && workspace != nullptr) {
-    std::ofstream(std::filesystem::path(workspace) / expected, std::ios::binary) << errors;
-  }
-
+  Record(expected, errors);
   EXPECT_NE(errors, "no errors\n");
   EXPECT_EQ(errors, ReadFile(expected))
       << "of " << GetParam() << "; to record all: RECORD_GOLDEN=1 bazel run //tests/common/config";
@@ -76,6 +82,29 @@ TEST_P(GoldenTest, ReportsEveryErrorAtItsPlaceInOnePass) {
 
 INSTANTIATE_TEST_SUITE_P(Folder, GoldenTest, testing::ValuesIn(Cases()),
                          [](const auto& test) { return test.param.stem().string(); });
+
+/// The page of the documentation is the table that the errors are made from.
+TEST(CombinationsTest, TheDocumentationHasTheTable) {
+  const std::string page = "deploy/docs/combinations.md";
+  const std::string text =
+      "# What goes with what\n\n`psctl validate` refuses a run with two settings that do not go "
+      "together. This table is made from the one that it looks\nthem up in: `RECORD_GOLDEN=1 bazel "
+      "run //tests/common/config` writes it.\n\n" +
+      CombinationsTable();
+  Record(page, text);
+  EXPECT_EQ(text, ReadFile(page)) << "to record: RECORD_GOLDEN=1 bazel run //tests/common/config";
+}
+
+/// A remedy that lists values has some to list.
+TEST(CombinationsTest, EachRemedyNamesValues) {
+  for (const Combination& combination : Combinations()) {
+    for (const auto& [mark, values] :
+         {std::pair("{first}", combination.first), std::pair("{second}", combination.second)}) {
+      if (combination.remedy.find(mark) == std::string_view::npos) continue;
+      EXPECT_FALSE(NamesOf(values, RunSpec(), false).empty()) << values.key;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace slipstream

@@ -58,7 +58,7 @@ TEST(RunChangeReaderTest, ATreeStaysWithThePoliciesThatGoWithIt) {
   run.cluster.tree.fanout = 2;
   EXPECT_TRUE(ReadRunChange(run, {"consistency.policy=async"}).ok());
   EXPECT_THAT(WhyNot(run, {"consistency.policy=ssp"}),
-              HasSubstr("cluster.tree needs consistency.policy hardsync, softsync or async"));
+              HasSubstr("use hardsync, softsync or async"));
 }
 
 TEST(RunChangeReaderTest, SaysWhatIsWrongAsForRunYaml) {
@@ -82,7 +82,7 @@ TEST(RunChangeReaderTest, ChangesOnlyWhatCanChange) {
 TEST(RunChangeReaderTest, FreeLanesRefuseAPolicyUnderWhichWorkersWait) {
   const RunSpec run = FourWorkers("worker: {lanes: free}\n");
   EXPECT_THAT(WhyNot(run, {"consistency.policy=ssp"}),
-              HasSubstr("under ssp workers wait for others"));
+              HasSubstr("consistency.policy ssp: workers wait for others"));
   EXPECT_TRUE(ReadRunChange(run, {"consistency.policy=async"}).ok());
 }
 
