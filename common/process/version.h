@@ -11,9 +11,9 @@ namespace slipstream {
 inline constexpr std::string_view kVersion = "0.1.0";
 
 /// The format of what is kept on disks for a later start: checkpoints, write-ahead logs,
-/// coordinator.state and the states of workers. It goes up by one in a release that adds anything to
-/// one of them (common/base/archive.h). A program reads its own format and those before, from the
-/// oldest one on.
+/// coordinator.state and the states of workers. It goes up by one in a release that adds anything
+/// to one of them (common/base/archive.h). A program reads its own format and those before, from
+/// the oldest one on.
 inline constexpr uint64_t kDurableFormat = 4;
 inline constexpr uint64_t kOldestDurableFormat = 4;
 

@@ -48,7 +48,8 @@ ShardState Continued(ShardState state, const EndedProcess& end);
 std::string EncodeShardState(const ShardState& state);
 
 /// Returns the state of which EncodeShardState made these bytes, in this release or an earlier one;
-/// DATA_LOSS if they are not such bytes. Damage that leaves numbers which a state may have is not noticed.
+/// DATA_LOSS if they are not such bytes. Damage that leaves numbers which a state may have is not
+/// noticed.
 absl::StatusOr<ShardState> DecodeShardState(std::string_view bytes);
 
 }  // namespace slipstream

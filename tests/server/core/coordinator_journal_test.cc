@@ -185,8 +185,8 @@ TEST_F(CoordinatorJournalTest, DamagedBytesAreRefused) {
   ASSERT_EQ(Ask(ada_), WorkState::kUnit);
   const std::string bytes = coordinator().Save();
 
-  // Where the bytes end between two fields, the rest has its defaults, as from an older release. The
-  // checksum of the file tells such damage.
+  // Where the bytes end between two fields, the rest has its defaults, as from an older release.
+  // The checksum of the file tells such damage.
   size_t taken = 0;
   for (size_t size = 0; size < bytes.size(); ++size) {
     Coordinator restored(kRun, spec, now_);
