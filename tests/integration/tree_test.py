@@ -140,8 +140,8 @@ class TreeTest(unittest.TestCase):
                 ({"consistency.policy": "ssp"}, "hardsync, softsync or async"),
                 ({"consistency.policy": "hogwild", "optimizer.kind": "sgd"},
                  "hardsync, softsync or async"),
-                ({"worker.algorithm": "local_sgd"}, "worker.algorithm gradient"),
-                ({"optimizer.staleness_scaling": "delay_compensated"}, "another staleness_scaling"),
+                ({"worker.algorithm": "local_sgd"}, "; use gradient"),
+                ({"optimizer.staleness_scaling": "delay_compensated"}, "; use none, per_gradient"),
                 ({"cluster.tree.fanout": 1}, "at least 2"),
                 ({"cluster.tree.fanout": 65}, "[0, 64]")):
             with self.subTest(settings=settings):
