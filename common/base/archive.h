@@ -176,8 +176,8 @@ class ArchiveWriter {
 };
 
 /// Reads values that an ArchiveWriter wrote, in the same order. Bytes that end too early, or that
-/// no writer writes, make it fail: ok() is false from then on, and what was read has no meaning. It
-/// takes no more memory than two bytes can name: an element of a container.
+/// no writer writes, make it fail: ok() is false from then on, and what was read has no meaning. An
+/// element of a container has a byte at least, which bounds the memory that bytes can ask for.
 ///
 /// Not thread-safe: one owner.
 class ArchiveReader {

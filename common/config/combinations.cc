@@ -149,7 +149,7 @@ constexpr Values kOverNetwork{
     "security.mtls.ca"};
 
 constexpr Combination kCombinations[] = {
-    // What policies ask of workers.
+    // Policies and the ways of workers.
     {kPolicyNotNeeded, kNeedsPolicy, "the algorithm is for one policy alone", "use {needed}"},
     {kDeepInStep, kTakesFreshAlone,
      "each gradient needs the weights that the last one made, and none is ever stale",
@@ -251,7 +251,7 @@ constexpr Combination kCombinations[] = {
     {kFreeLanes, kWorkersData,
      "a program that brings its own examples computes one gradient at a time",
      "use {second}, or leave lanes at step"},
-    // What is saved, measured and carried.
+    // Saving, measuring, and the wire.
     {kSavesState, kWorkersData,
      "ps_worker saves its state, and a program that brings its own examples does not",
      "leave save_state out"},

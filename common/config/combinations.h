@@ -48,7 +48,7 @@ struct Combination {
   /// Completes "FIRST does not go with SECOND: …". `{maker}` is why the servers have no versions.
   std::string_view why;
 
-  /// What to do: `{first}` and `{second}` are the values of that key that would do, and `{needed}`
+  /// The way out: `{first}` and `{second}` are the values of that key that would do, and `{needed}`
   /// is the policy that the algorithm needs.
   std::string_view remedy;
 

@@ -23,7 +23,7 @@ struct GuardCounts {
   }
 };
 
-/// What is counted of a shard's pushes, for status and for the compensation of staleness.
+/// The counts of a shard's pushes, for status and for the compensation of staleness.
 struct PushTally {
   LagTracker lag;
   std::map<PushOutcome, uint64_t> outcomes;

@@ -12,9 +12,9 @@
 
 namespace slipstream {
 
-/// What several decisions of a shard ask: the facts that its policy is given, what the policy says
-/// of them, and whether the work is done. Each answer is a function of rules and state, which must
-/// outlive it.
+/// The questions that several decisions of a shard ask: the facts that its policy is given, what
+/// the policy says of them, and whether the work is done. Each answer is a function of rules and
+/// state, which must outlive it.
 class ShardQuestions {
  public:
   using Members = absl::InlinedVector<MemberFacts, 8>;

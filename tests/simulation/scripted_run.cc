@@ -454,7 +454,7 @@ void ScriptedRun::Change(const Words& words) {
                                        : "at once");
 }
 
-// What follows.
+// The report of what follows from a command.
 
 void ScriptedRun::Tell(const absl::Status& status) {
   if (!status.ok()) Line(status.ToString());

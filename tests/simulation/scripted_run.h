@@ -58,7 +58,7 @@ class ScriptedRun {
     std::string state;  // As it was told last.
   };
 
-  /// What a worker knows of one shard.
+  /// The knowledge that a worker has of one shard.
   struct Lane {
     Life life{};
     Sequence sequence{};
