@@ -245,7 +245,7 @@ absl::StatusOr<std::optional<SavedCoordinator>> ServerProcess::FindSavedRun() co
   if (!run.durability.saves()) return std::nullopt;
   absl::StatusOr<std::optional<SavedCoordinator>> saved = ReadJournal(run.durability.directory);
   if (!saved.ok() || !saved->has_value()) return saved;
-  const absl::StatusOr<Coordinator::SavedRun> peeked = Coordinator::PeekAt((*saved)->state);
+  const absl::StatusOr<SavedRun> peeked = PeekAtRun((*saved)->state);
   if (!peeked.ok()) return peeked.status();
   const bool stays_finished = run.durability.once && peeked->phase == Phase::kFinished;
   if (peeked->is_over && !stays_finished) {
@@ -286,7 +286,7 @@ absl::Status ServerProcess::MakeCoordinator() {
     const RunSpec* const now = std::get_if<RunSpec>(&settings);
     if (now == nullptr) return absl::DataLossError("the saved settings cannot be read");
     coordinator.kept = {(*saved)->state, *now};
-    const Coordinator::SavedRun peeked = *Coordinator::PeekAt((*saved)->state);
+    const SavedRun peeked = *PeekAtRun((*saved)->state);
     coordinator.run = peeked.run;
     LogWarning(peeked.is_over
                    ? "the run has finished and stays so (durability.once); for a new one choose "

@@ -39,7 +39,7 @@ absl::StatusOr<LoggedRun> ReadRun(const std::string& directory, uint64_t run) {
                     "are; copy that of server 0 there",
                     directory));
   }
-  const absl::StatusOr<Coordinator::SavedRun> peeked = Coordinator::PeekAt((*saved)->state);
+  const absl::StatusOr<SavedRun> peeked = PeekAtRun((*saved)->state);
   if (!peeked.ok()) return peeked.status();
   if (peeked->run != run) {
     return absl::NotFoundError(fmt::format(

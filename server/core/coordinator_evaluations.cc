@@ -142,7 +142,15 @@ bool Evaluations::Assign(WorkerId worker) {
   final_due_ = false;
   save_due_ = false;
   due_epoch_ = 0;
+  measured_ = 0;
   return true;
+}
+
+void Evaluations::OnMeasured(WorkerId worker, uint64_t number, uint64_t examples, absl::Time now) {
+  if (!open_.has_value() || open_->worker != worker || open_->number != number) return;
+  if (examples <= measured_) return;
+  measured_ = examples;
+  heard_ = now;
 }
 
 void Evaluations::GiveUpHolder() {

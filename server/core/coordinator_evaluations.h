@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 
 namespace slipstream {
@@ -155,6 +156,15 @@ class Evaluations {
   /// Returns true for a holder that was given up.
   bool IsGivenUp(WorkerId worker) const { return given_up_.contains(worker); }
 
+  /// Notes how many examples the holder of the open order has measured. Counts as hearing of it if
+  /// the number has grown.
+  void OnMeasured(WorkerId worker, uint64_t number, uint64_t examples, absl::Time now);
+
+  /// When the open order was given or last made progress.
+  void OnHeard(absl::Time now) { heard_ = now; }
+  absl::Time heard() const { return heard_; }
+  void Forgive(absl::Duration gap) { heard_ += gap; }
+
   /// Takes the result of the open order. Repeating the last report has no effect. A report with
   /// another number or worker is refused, and so is a final result without the hash of its weights.
   /// A final result without a saved model is dropped if another worker of `live` can save it.
@@ -174,7 +184,7 @@ class Evaluations {
     archive(self.due_epoch_, self.final_due_, self.save_due_, self.counted_save_,
             self.counted_epoch_, self.epochs_completed_, self.open_, self.last_order_,
             self.last_reported_, self.given_up_, self.results_, self.final_done_,
-            self.weights_sha256_, self.saving_, self.was_asked_to_save_);
+            self.weights_sha256_, self.saving_, self.was_asked_to_save_, self.measured_);
   }
 
  private:
@@ -214,6 +224,10 @@ class Evaluations {
   // The words of live workers, and whether one was ever told where to save.
   std::map<WorkerId, Saving> saving_;
   bool was_asked_to_save_ = false;
+
+  // Of the open order: how many examples were measured, and when that was heard last.
+  uint64_t measured_ = 0;
+  absl::Time heard_ = absl::InfinitePast();
 };
 
 }  // namespace slipstream

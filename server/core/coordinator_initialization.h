@@ -101,6 +101,10 @@ class Initialization {
   /// of the old grant queues again when it next proposes.
   void Restart();
 
+  /// The number of the orders that announced the newest grant.
+  void OnAnnounced(uint64_t orders) { announced_by_ = orders; }
+  uint64_t announced_by() const { return announced_by_; }
+
   const std::optional<Model>& model() const { return model_; }
   const std::optional<Grant>& grant() const { return grant_; }
   bool finished() const { return finished_; }
@@ -108,7 +112,7 @@ class Initialization {
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.model_, self.proposers_, self.waiting_, self.grant_, self.last_grant_,
-            self.finished_);
+            self.finished_, self.announced_by_);
   }
 
  private:
@@ -127,6 +131,7 @@ class Initialization {
   std::optional<Grant> grant_;
   uint64_t last_grant_ = 0;
   bool finished_ = false;
+  uint64_t announced_by_ = 0;
 };
 
 /// Describes for people where two layouts first differ. Empty if they are equal.

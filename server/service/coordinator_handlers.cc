@@ -300,7 +300,7 @@ v1::ShardSaveStatus CoordinatorService::DescribeSave(ShardId shard,
   save.set_has_saved(progress.has_saved);
   if (status.has_checkpoint()) *save.mutable_checkpoint() = status.checkpoint();
   if (progress.has_saved) return save;
-  if (options_.now() - last_heard > Coordinator::kServerSilenceMax) {
+  if (options_.now() - last_heard > MissingMembers::kServerSilenceMax) {
     save.set_reason("its server is silent");
   } else if (progress.is_away) {
     save.set_reason("its server has come back, and has yet to go on where it was");

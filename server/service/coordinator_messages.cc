@@ -94,10 +94,9 @@ std::optional<absl::Status> AnswerTo(const Coordinator& coordinator,
 std::optional<absl::Status> AnswerTo(const Coordinator& coordinator,
                                      const v1::PrepareModelRequest& request, bool is_last,
                                      v1::PrepareModelReply& reply) {
-  const absl::StatusOr<Coordinator::Preparation> answer =
-      coordinator.AskModel(FromWire(request.identity()));
+  const absl::StatusOr<Preparation> answer = coordinator.AskModel(FromWire(request.identity()));
   if (!answer.ok()) return answer.status();
-  if (answer->state == Coordinator::Preparation::State::kWait && !is_last) return std::nullopt;
+  if (answer->state == Preparation::State::kWait && !is_last) return std::nullopt;
   reply = ToWire(*answer);
   return absl::OkStatus();
 }
@@ -106,10 +105,10 @@ std::optional<absl::Status> AnswerTo(Coordinator& coordinator, const v1::GetWork
                                      bool is_last, v1::GetWorkReply& reply) {
   std::optional<uint64_t> newest;
   if (request.has_newest_unit()) newest = request.newest_unit();
-  const absl::StatusOr<Coordinator::Work> answer = coordinator.AskWork(
+  const absl::StatusOr<WorkAnswer> answer = coordinator.AskWork(
       FromWire(request.identity()), request.stage(), newest, Life{request.life()});
   if (!answer.ok()) return answer.status();
-  if (answer->state == Coordinator::Work::State::kWait && !is_last) return std::nullopt;
+  if (answer->state == WorkAnswer::State::kWait && !is_last) return std::nullopt;
   reply = ToWire(*answer);
   return absl::OkStatus();
 }

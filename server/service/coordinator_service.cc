@@ -219,7 +219,7 @@ void CoordinatorService::RunTimer() {
       const absl::Time now = options_.now();
       coordinator_.Tick(now);
       aftermath = Settle(now);
-      for (Coordinator::Note& note : LookForStalled(now)) {
+      for (CoordinatorNotes::Note& note : LookForStalled(now)) {
         aftermath.notes.push_back(std::move(note));
       }
     }
@@ -321,14 +321,14 @@ void CoordinatorService::FinishNow(const Aftermath& aftermath) const {
   if (aftermath.audit.has_value() && options_.connections != nullptr) {
     options_.connections->audit().Note(*aftermath.audit);
   }
-  for (const Coordinator::Note& note : aftermath.notes) {
+  for (const CoordinatorNotes::Note& note : aftermath.notes) {
     Log(note.is_warning ? spdlog::level::warn : spdlog::level::info, note.line);
   }
   for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }
 
-std::vector<Coordinator::Note> CoordinatorService::LookForStalled(absl::Time now) {
-  std::vector<Coordinator::Note> notes;
+std::vector<CoordinatorNotes::Note> CoordinatorService::LookForStalled(absl::Time now) {
+  std::vector<CoordinatorNotes::Note> notes;
   if (now < next_look_) return notes;
   next_look_ = now + kLookInterval;
   for (const StalledWorkers::Change& change : stalled_.Update(SignsNow(now), now)) {
@@ -370,7 +370,7 @@ std::vector<StalledWorkers::Sign> CoordinatorService::SignsNow(absl::Time now) {
                                         aggregator.waiting_for().end());
   }
   // Without a server, or the weights of a shard, nobody gets on.
-  const std::optional<Coordinator::MissingMembers> missing = coordinator_.Missing(now);
+  const std::optional<MissingMembers> missing = coordinator_.Missing(now);
   const bool lacks_server =
       (missing.has_value() && !missing->shards.empty()) ||
       (phase >= Phase::kTraining && !coordinator_.servers().AllInitialized(0));

@@ -193,7 +193,7 @@ class CoordinatorService final : public CoordinatorMethods {
     /// The changes that have to be on the disk before, counted as `to_keep_` is.
     uint64_t keep_first = 0;
     Answers answers;
-    std::vector<Coordinator::Note> notes;
+    std::vector<CoordinatorNotes::Note> notes;
     std::optional<AuditLog::Event> audit;
   };
 
@@ -214,7 +214,7 @@ class CoordinatorService final : public CoordinatorMethods {
   absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                              v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Returns the notes on workers that have come to a standstill, or go on.
-  std::vector<Coordinator::Note> LookForStalled(absl::Time now)
+  std::vector<CoordinatorNotes::Note> LookForStalled(absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<StalledWorkers::Sign> SignsNow(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

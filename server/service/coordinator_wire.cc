@@ -96,9 +96,8 @@ v1::ShardProgress ProgressOf(const ShardMachine& machine) {
   return wire;
 }
 
-std::vector<Coordinator::Progress> FromWire(
-    const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire) {
-  std::vector<Coordinator::Progress> progress;
+std::vector<UnitReport> FromWire(const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire) {
+  std::vector<UnitReport> progress;
   for (const v1::WorkProgress& of_unit : wire) {
     progress.push_back({of_unit.unit(), of_unit.batches_done()});
   }
@@ -118,16 +117,16 @@ Evaluation FromWire(const v1::EvaluationStatus& wire) {
   return evaluation;
 }
 
-v1::PrepareModelReply ToWire(const Coordinator::Preparation& preparation) {
+v1::PrepareModelReply ToWire(const Preparation& preparation) {
   v1::PrepareModelReply wire;
   switch (preparation.state) {
-    case Coordinator::Preparation::State::kWait:
+    case Preparation::State::kWait:
       wire.set_state(v1::PrepareModelReply::WAIT);
       break;
-    case Coordinator::Preparation::State::kGranted:
+    case Preparation::State::kGranted:
       wire.set_state(v1::PrepareModelReply::GRANTED);
       break;
-    case Coordinator::Preparation::State::kReady:
+    case Preparation::State::kReady:
       wire.set_state(v1::PrepareModelReply::READY);
       break;
   }
@@ -137,28 +136,28 @@ v1::PrepareModelReply ToWire(const Coordinator::Preparation& preparation) {
   return wire;
 }
 
-v1::GetWorkReply ToWire(const Coordinator::Work& work) {
+v1::GetWorkReply ToWire(const WorkAnswer& work) {
   v1::GetWorkReply wire;
   switch (work.state) {
-    case Coordinator::Work::State::kWait:
+    case WorkAnswer::State::kWait:
       wire.set_state(v1::GetWorkReply::WAIT);
       break;
-    case Coordinator::Work::State::kUnit:
+    case WorkAnswer::State::kUnit:
       wire.set_state(v1::GetWorkReply::UNIT);
       break;
-    case Coordinator::Work::State::kFinished:
+    case WorkAnswer::State::kFinished:
       wire.set_state(v1::GetWorkReply::FINISHED);
       break;
-    case Coordinator::Work::State::kStage:
+    case WorkAnswer::State::kStage:
       wire.set_state(v1::GetWorkReply::STAGE);
       break;
-    case Coordinator::Work::State::kReturned:
+    case WorkAnswer::State::kReturned:
       wire.set_state(v1::GetWorkReply::RETURNED);
       wire.set_life(Value(work.life));
       break;
   }
   wire.set_stage(work.stage);
-  if (work.state == Coordinator::Work::State::kStage) {
+  if (work.state == WorkAnswer::State::kStage) {
     wire.set_policy(std::string(RowOf(work.policy).name));
     wire.set_since_stage(work.since_stage);
   }

@@ -23,12 +23,11 @@ AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire);
 /// Returns how far the shard has come, as its server tells the coordinator.
 v1::ShardProgress ProgressOf(const ShardMachine& machine);
 
-std::vector<Coordinator::Progress> FromWire(
-    const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire);
+std::vector<UnitReport> FromWire(const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire);
 Evaluation FromWire(const v1::EvaluationStatus& wire);
 
-v1::PrepareModelReply ToWire(const Coordinator::Preparation& preparation);
-v1::GetWorkReply ToWire(const Coordinator::Work& work);
+v1::PrepareModelReply ToWire(const Preparation& preparation);
+v1::GetWorkReply ToWire(const WorkAnswer& work);
 
 /// Returns the news about the run that answers a heartbeat of `worker`.
 v1::HeartbeatReply NewsFor(const Coordinator& coordinator, WorkerId worker);

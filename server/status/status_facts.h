@@ -43,7 +43,7 @@ struct StatusFacts {
   uint64_t version_skew = 0;
 
   /// The servers, workers and aggregators that the run waits for.
-  std::optional<Coordinator::MissingMembers> missing;
+  std::optional<MissingMembers> missing;
 
   /// The latest report of every shard that has reported, in order of shards.
   std::vector<v1::ShardStatus> shards;

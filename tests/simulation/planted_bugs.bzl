@@ -176,14 +176,14 @@ PLANTED_BUGS = {
         "for (uint32_t i = 0; i < row_.state_arrays && !PLANTED; ++i) state_[i] = arrays[1 + i].second;",
     )]),
     # Where shards are in step, only the one whose server was killed goes back.
-    "one_shard_returns_in_step": ("server/core/coordinator_lives.cc", [(
-        "if (returns_together()) {",
-        "if (returns_together() && (!PLANTED || servers_.servers().empty())) {",
+    "one_shard_returns_in_step": ("server/core/coordinator_recovery.cc", [(
+        "if (ReturnsTogether(in_rounds)) return ReturnAll();",
+        "if (ReturnsTogether(in_rounds) && !PLANTED) return ReturnAll();",
     )]),
     # A unit of work is handed out before the journal has it.
     "coordinator_forgets_units": ("server/core/coordinator.cc", [(
-        "if (unit.has_value()) ++journal_changes_;",
-        "if (unit.has_value() && !PLANTED) ++journal_changes_;",
+        "if (given->is_new) ++state_.journal_changes;",
+        "if (given->is_new && !PLANTED) ++state_.journal_changes;",
     )]),
     # The coordinator answers before its journal has what the answer follows from.
     "answers_before_journal": ("tests/simulation/sim_coordinator.cc", [(
@@ -191,9 +191,9 @@ PLANTED_BUGS = {
         "if (PLANTED) tell(); journal_.Leave([tell] { if (!PLANTED) tell(); },",
     )]),
     # A coordinator that comes back takes the time while it was away for silence of its workers.
-    "leases_not_begun_anew": ("server/core/coordinator_journal.cc", [(
-        "membership_.BeginLeases(now);",
-        "if (!PLANTED) membership_.BeginLeases(now);",
+    "leases_not_begun_anew": ("server/core/run_state.cc", [(
+        "membership.BeginLeases(now);",
+        "if (!PLANTED) membership.BeginLeases(now);",
     )]),
     # A lease lasts two looks at the leases longer than it should.
     "lease_ends_late": ("server/core/coordinator_membership.cc", [(

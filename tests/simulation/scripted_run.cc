@@ -296,11 +296,11 @@ void ScriptedRun::Prepare(uint32_t id) {
   const auto answer = coordinator_->AskModel(workers_.at(id).identity);
   if (!answer.ok()) return Tell(answer.status());
   switch (answer->state) {
-    case Coordinator::Preparation::State::kWait:
+    case Preparation::State::kWait:
       return Line("worker waits: " + answer->message);
-    case Coordinator::Preparation::State::kGranted:
+    case Preparation::State::kGranted:
       return Line(fmt::format("worker has grant {}", answer->grant));
-    case Coordinator::Preparation::State::kReady:
+    case Preparation::State::kReady:
       return Line("the weights are there");
   }
 }
@@ -321,7 +321,7 @@ void ScriptedRun::Initialize(uint32_t id) {
 }
 
 void ScriptedRun::Beat(uint32_t id, const Words& words) {
-  std::vector<Coordinator::Progress> progress;
+  std::vector<UnitReport> progress;
   if (words.size() > 3) progress.push_back({NumberIn(words[2]), NumberIn(words[3])});
   Tell(coordinator_->OnHeartbeat(workers_.at(id).identity, progress, now_));
   if (const auto order = coordinator_->EvaluationFor(WorkerId{id})) {
@@ -337,17 +337,17 @@ void ScriptedRun::Work(uint32_t id, const Words& words) {
   const auto work = coordinator_->AskWork(worker.identity, stage, std::nullopt);
   if (!work.ok()) return Tell(work.status());
   switch (work->state) {
-    case Coordinator::Work::State::kWait:
+    case WorkAnswer::State::kWait:
       return Line("worker waits");
-    case Coordinator::Work::State::kUnit:
+    case WorkAnswer::State::kUnit:
       worker.batches = {work->unit.first, 1};
       return Line(fmt::format("worker has unit {}: {}+{}", work->unit.number, work->unit.first,
                               work->unit.batches));
-    case Coordinator::Work::State::kFinished:
+    case WorkAnswer::State::kFinished:
       return Line("worker has finished");
-    case Coordinator::Work::State::kStage:
+    case WorkAnswer::State::kStage:
       return Line(fmt::format("worker goes on to stage {}", work->stage));
-    case Coordinator::Work::State::kReturned:
+    case WorkAnswer::State::kReturned:
       return Line(fmt::format("shards have returned in life {}", Value(work->life)));
   }
 }
@@ -462,7 +462,7 @@ void ScriptedRun::Tell(const absl::Status& status) {
 
 void ScriptedRun::TellStates() {
   if (!coordinator_.has_value()) return;
-  for (const Coordinator::Note& note : coordinator_->TakeNotes())
+  for (const CoordinatorNotes::Note& note : coordinator_->TakeNotes())
     Line("note: " + TextOf(note.line));
   if (std::string state = StateOf(*coordinator_); state != coordinator_state_) {
     Line("run: " + state);

@@ -35,7 +35,7 @@ SimCoordinator::SimCoordinator(uint64_t run, const Scenario& scenario, EventQueu
 
 Phase SimCoordinator::phase_kept() const {
   if (journal_.file().empty()) return Phase::kWaitingForServers;
-  return Coordinator::PeekAt(journal_.file())->phase;
+  return PeekAtRun(journal_.file())->phase;
 }
 
 void SimCoordinator::Kill() {
@@ -119,7 +119,7 @@ void SimCoordinator::Change() {
 }
 
 void SimCoordinator::Settle() {
-  for (const Coordinator::Note& note : coordinator_->TakeNotes()) {
+  for (const CoordinatorNotes::Note& note : coordinator_->TakeNotes()) {
     trace_.Line("{}", TextOf(note.line));
   }
   NoteChanges();

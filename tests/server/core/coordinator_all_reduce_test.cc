@@ -18,7 +18,7 @@ class CoordinatorAllReduceTest : public CoordinatorTest {
 
   /// The first worker reports so many mini-batches of all workers.
   void Report(uint64_t batches) {
-    const Coordinator::Progress done{1, batches};
+    const UnitReport done{1, batches};
     ASSERT_TRUE(coordinator().OnHeartbeat(ada_, {&done, 1}, now_).ok());
   }
 };
@@ -98,7 +98,7 @@ TEST_F(CoordinatorAllReduceTest, WorkersFindEachOther) {
   EXPECT_EQ(coordinator().AskContact(bob_, ada_.worker).value(), "ada's address");
   EXPECT_EQ(coordinator().AskContact(bob_, WorkerId{2}).status().code(),
             absl::StatusCode::kInvalidArgument);
-  const std::string long_contact(Coordinator::kContactBytesMax + 1, 'a');
+  const std::string long_contact(WorkerSupply::kContactBytesMax + 1, 'a');
   EXPECT_EQ(coordinator().OnMeet(bob_, long_contact, now_).code(),
             absl::StatusCode::kInvalidArgument);
 }

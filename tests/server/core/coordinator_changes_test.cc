@@ -38,7 +38,7 @@ class CoordinatorChangesTest : public CoordinatorTest {
   }
 
   RunSpec settings_;
-  Coordinator::Work last_work_;
+  WorkAnswer last_work_;
 };
 
 TEST_F(CoordinatorChangesTest, APolicyTakesOverAtOnceAndWorkGoesOn) {
@@ -95,7 +95,7 @@ TEST_F(CoordinatorChangesTest, APolicyTakesThePlaceOfThoseOfTheSettings) {
   // Mini-batches of both epochs are the new policy's: the run ends with these.
   now_ += absl::Seconds(1);
   while (AskIn(1) == WorkState::kUnit) {
-    const Coordinator::Progress done{last_work_.unit.number, last_work_.unit.batches};
+    const UnitReport done{last_work_.unit.number, last_work_.unit.batches};
     ASSERT_TRUE(coordinator().OnHeartbeat(ada_, {&done, 1}, now_).ok());
   }
 

@@ -411,7 +411,7 @@ TEST_F(CoordinatorTest, MissesNobodyWhileTrainingGoesOn) {
   Train(Spec());
 
   EXPECT_FALSE(coordinator().Missing(now_).has_value());
-  EXPECT_FALSE(coordinator().Missing(now_ + Coordinator::kServerSilenceMax).has_value());
+  EXPECT_FALSE(coordinator().Missing(now_ + MissingMembers::kServerSilenceMax).has_value());
 }
 
 TEST_F(CoordinatorTest, MissesAServerThatHasFallenSilent) {

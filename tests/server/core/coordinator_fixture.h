@@ -14,8 +14,8 @@
 
 namespace slipstream {
 
-using PreparationState = Coordinator::Preparation::State;
-using WorkState = Coordinator::Work::State;
+using PreparationState = Preparation::State;
+using WorkState = WorkAnswer::State;
 
 inline constexpr uint64_t kRun = 5;
 inline const Initialization::Data kData{100, 42, {}};
@@ -119,7 +119,7 @@ class CoordinatorTest : public testing::Test {
   /// Returns the number of notes since the last call that contain this text.
   int CountNotes(const std::string& text) {
     int count = 0;
-    for (const Coordinator::Note& note : coordinator().TakeNotes()) {
+    for (const CoordinatorNotes::Note& note : coordinator().TakeNotes()) {
       if (TextOf(note.line).find(text) != std::string::npos) ++count;
     }
     return count;
@@ -135,7 +135,7 @@ class CoordinatorTest : public testing::Test {
 
   void WorkAllAs(const Identity& worker) {
     while (Ask(worker) == WorkState::kUnit) {
-      const Coordinator::Progress done{last_unit_.number, last_unit_.batches};
+      const UnitReport done{last_unit_.number, last_unit_.batches};
       ASSERT_TRUE(coordinator().OnHeartbeat(worker, {&done, 1}, now_).ok());
     }
   }

@@ -63,7 +63,7 @@ class CoordinatorJournalTest : public CoordinatorLivesTest {
       case 5:
         if (const auto work = coordinator().AskWork(worker, 0, 0);
             work.ok() && work->state == WorkState::kUnit) {
-          const Coordinator::Progress done{work->unit.number, random() % work->unit.batches + 1};
+          const UnitReport done{work->unit.number, random() % work->unit.batches + 1};
           EXPECT_TRUE(coordinator().OnHeartbeat(worker, {&done, 1}, now_).ok());
         }
         break;
@@ -204,16 +204,16 @@ TEST_F(CoordinatorJournalTest, DamagedBytesAreRefused) {
 TEST_F(CoordinatorJournalTest, TellsOfWhichRunTheBytesAre) {
   TrainDurably(Durable());
 
-  absl::StatusOr<Coordinator::SavedRun> saved = Coordinator::PeekAt(coordinator().Save());
+  absl::StatusOr<SavedRun> saved = PeekAtRun(coordinator().Save());
   ASSERT_TRUE(saved.ok());
   EXPECT_EQ(saved->run, kRun);
   EXPECT_EQ(saved->phase, Phase::kTraining);
   EXPECT_FALSE(saved->is_over);
 
   ASSERT_TRUE(coordinator().OnLeave(ada_, "no finite numbers", now_, true).ok());
-  saved = Coordinator::PeekAt(coordinator().Save());
+  saved = PeekAtRun(coordinator().Save());
   EXPECT_TRUE(saved->is_over);
-  EXPECT_TRUE(absl::IsDataLoss(Coordinator::PeekAt("").status()));
+  EXPECT_TRUE(absl::IsDataLoss(PeekAtRun("").status()));
 }
 
 TEST_F(CoordinatorJournalTest, TheServerThatEndedWithTheCoordinatorIsReplacedAtOnce) {
@@ -260,7 +260,7 @@ TEST_F(CoordinatorJournalTest, WorkersGoOnUnderTheirIncarnations) {
 
   RestartCoordinator(spec);
 
-  const Coordinator::Progress done{unit.number, unit.batches};
+  const UnitReport done{unit.number, unit.batches};
   EXPECT_TRUE(coordinator().OnHeartbeat(ada_, {&done, 1}, now_).ok());
   EXPECT_EQ(coordinator().batches_done(), unit.batches);
   Report(0);
@@ -282,7 +282,7 @@ TEST_F(CoordinatorJournalTest, WhatOthersLearnOfIsCountedAndProgressAloneIsNot) 
   EXPECT_FALSE(has_changed());
   ASSERT_EQ(Ask(ada_), WorkState::kUnit);
   EXPECT_TRUE(has_changed()) << "a unit";
-  const Coordinator::Progress done{last_unit_.number, last_unit_.batches};
+  const UnitReport done{last_unit_.number, last_unit_.batches};
   EXPECT_TRUE(coordinator().OnHeartbeat(ada_, {&done, 1}, now_).ok());
   EXPECT_FALSE(has_changed());
   ASSERT_TRUE(coordinator().OnRegister({.worker = WorkerId{2}, .host = "host"}, now_).ok());

@@ -40,7 +40,7 @@ class CoordinatorStopTest : public CoordinatorTest {
   }
 
   absl::Status Report(const Identity& worker, uint64_t unit, uint64_t done) {
-    const Coordinator::Progress progress{unit, done};
+    const UnitReport progress{unit, done};
     return coordinator().OnHeartbeat(worker, {&progress, 1}, now_);
   }
 };

@@ -411,8 +411,8 @@ TEST_F(CoordinatorTest, WhatAWorkerHasDoneUntilItLeavesIsNotHandedOutAgain) {
   const WorkLedger::Unit unit = last_unit_;
   ASSERT_GT(unit.batches, 3u);
   // No shard has reported this worker's pushes yet.
-  const Coordinator::Progress too_much{unit.number, unit.batches + 1};
-  const Coordinator::Progress done{unit.number, 3};
+  const UnitReport too_much{unit.number, unit.batches + 1};
+  const UnitReport done{unit.number, 3};
 
   EXPECT_EQ(coordinator().OnLeave(bob_, "", now_, false, {&too_much, 1}).code(),
             absl::StatusCode::kInvalidArgument);
@@ -431,7 +431,7 @@ TEST_F(CoordinatorTest, WhatADeadWorkerHasPushedIsNotHandedOutAgain) {
   const WorkLedger::Unit unit = last_unit_;
   ASSERT_GT(unit.batches, 3u);
   // Bob reported one mini-batch as done, but has pushed three.
-  const Coordinator::Progress told{unit.number, 1};
+  const UnitReport told{unit.number, 1};
   ASSERT_TRUE(coordinator().OnHeartbeat(bob_, {&told, 1}, now_).ok());
   pushed_ = {{bob_.worker, bob_.incarnation, unit.first + 3}};
   Sync();

@@ -444,10 +444,10 @@ TEST(MergeStatusTest, NamesMissingServersByTheAddressTheySaidOrElseTheConfigured
   facts.shards = {ShardOf(0, {}), ShardOf(1, {})};
   facts.shards[1].set_address("10.0.0.2:7071");
   EXPECT_FALSE(MergeStatus(spec, facts).has_missing());
-  facts.missing = Coordinator::MissingMembers{.shards = {ShardId{1}, ShardId{2}},
-                                              .workers = {},
-                                              .aggregators = {},
-                                              .fails_in = absl::Seconds(9)};
+  facts.missing = MissingMembers{.shards = {ShardId{1}, ShardId{2}},
+                                 .workers = {},
+                                 .aggregators = {},
+                                 .fails_in = absl::Seconds(9)};
 
   const v1::RunStatus status = MergeStatus(spec, facts);
 
@@ -460,10 +460,10 @@ TEST(MergeStatusTest, NamesMissingServersByTheAddressTheySaidOrElseTheConfigured
 
 TEST(MergeStatusTest, NamesMissingAggregators) {
   StatusFacts facts;
-  facts.missing = Coordinator::MissingMembers{.shards = {},
-                                              .workers = {},
-                                              .aggregators = {{.group = 2, .shard = ShardId{1}}},
-                                              .fails_in = absl::Seconds(9)};
+  facts.missing = MissingMembers{.shards = {},
+                                 .workers = {},
+                                 .aggregators = {{.group = 2, .shard = ShardId{1}}},
+                                 .fails_in = absl::Seconds(9)};
 
   const v1::RunStatus status = MergeStatus(RunSpec{}, facts);
 
