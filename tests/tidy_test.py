@@ -42,8 +42,8 @@ class IncludeTest(unittest.TestCase):
                 ("common/base/a.cc", '"common/layout/b.h"', False),
                 ("common/kernels/a.cc", '"common/layout/b.h"', False),
                 ("common/config/a.cc", '"server/core/b.h"', False),
-                ("deploy/psctl/a.cc", '"server/service/b.h"', True),
-                ("deploy/psctl/a.cc", '"worker/core/b.h"', False),
+                ("deploy/psctl/checkpoint/a.cc", '"server/service/b.h"', True),
+                ("deploy/psctl/operate/a.cc", '"worker/core/b.h"', False),
                 ("server/service/a.cc", '"tests/support/b.h"', False),
                 ("tests/server/a_test.cc", '"tests/support/b.h"', True),
                 ("tests/server/a_test.cc", '"worker/core/b.h"', True)):
@@ -297,7 +297,7 @@ cc_library(
         self.fixed("server/core")
         self.assertTrue((self.root / "server/core/BUILD").read_text(encoding="utf-8").startswith("""\
 package(default_visibility = [
-    "//deploy/psctl:__pkg__",
+    "//deploy/psctl/checkpoint:__pkg__",
     "//server/aggregator:__pkg__",
     "//server/service:__pkg__",
     "//server/status:__pkg__",

@@ -2,7 +2,7 @@
 
 #include "common/base/limits.h"
 #include "deploy/psctl/command_examples.h"
-#include "deploy/psctl/shared_options.h"
+#include "deploy/psctl/options.h"
 
 namespace slipstream {
 namespace {

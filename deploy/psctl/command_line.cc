@@ -12,8 +12,7 @@
 #include "deploy/psctl/checkpoint_options.h"
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
-#include "deploy/psctl/policy_options.h"
-#include "deploy/psctl/shared_options.h"
+#include "deploy/psctl/options.h"
 
 namespace slipstream {
 namespace {

@@ -9,7 +9,8 @@ import re
 PROJECT = ("proto", "server", "worker", "common", "deploy", "tests")
 
 # Each folder, and the folders that its files may include beside their own and common/base. The
-# files directly in server/ and worker/ are the mains. Tests may include everything.
+# files directly in server/ and worker/ are the mains; beside psctl's main, deploy/psctl has what the
+# folders below it share. Tests may include everything.
 MAY_INCLUDE = {
     "common/base": (),
     "common/config": ("common/layout", "common/model", "common/run"),
@@ -31,13 +32,28 @@ MAY_INCLUDE = {
     "common/security": ("common/files", "common/log", "common/run"),
     "common/wire": ("common/files", "common/kernels", "common/layout", "common/local",
                     "common/protocol", "proto"),
-    "deploy/psctl": ("common/config", "common/files", "common/json", "common/layout", "common/log",
-                     "common/model", "common/model_file", "common/process", "common/rpc",
-                     "common/run", "common/security", "deploy/psctl/comparison",
-                     "deploy/psctl/completion", "proto", "server/core", "server/service",
-                     "server/storage", "worker/client"),
-    "deploy/psctl/comparison": ("common/config", "common/run"),
-    "deploy/psctl/completion": ("common/config",),
+    "deploy/psctl": ("common/config", "common/process", "common/rpc", "common/run",
+                     "common/security", "deploy/psctl/certs", "deploy/psctl/checkpoint",
+                     "deploy/psctl/compare", "deploy/psctl/completion", "deploy/psctl/config",
+                     "deploy/psctl/operate", "deploy/psctl/run", "deploy/psctl/status", "proto"),
+    "deploy/psctl/certs": ("common/config", "common/files", "common/json", "common/process",
+                           "common/run", "common/security", "deploy/psctl", "deploy/psctl/config"),
+    "deploy/psctl/checkpoint": ("common/config", "common/json", "common/layout",
+                                "common/model_file", "common/process", "common/run", "deploy/psctl",
+                                "server/core", "server/service", "server/storage"),
+    "deploy/psctl/compare": ("common/config", "common/files", "common/json", "common/process",
+                             "common/run", "deploy/psctl", "deploy/psctl/run"),
+    "deploy/psctl/completion": ("common/config", "common/process", "deploy/psctl"),
+    "deploy/psctl/config": ("common/config", "common/files", "common/json", "common/layout",
+                            "common/model", "common/process", "common/run", "deploy/psctl"),
+    "deploy/psctl/operate": ("common/config", "common/files", "common/json", "common/layout",
+                             "common/log", "common/model_file", "common/process", "common/rpc",
+                             "common/security", "deploy/psctl", "deploy/psctl/status", "proto",
+                             "worker/client"),
+    "deploy/psctl/run": ("common/config", "common/files", "common/json", "common/log",
+                         "common/process", "common/run", "common/security", "deploy/psctl",
+                         "deploy/psctl/config", "deploy/psctl/status", "proto"),
+    "deploy/psctl/status": ("common/json", "common/process", "common/run", "deploy/psctl", "proto"),
     "server": ("common/config", "common/files", "common/local", "common/log", "common/memory",
                "common/process", "common/rpc", "common/run", "common/security", "proto",
                "server/aggregator", "server/core", "server/listen", "server/service",
@@ -99,7 +115,8 @@ PURE_EXCEPT = {"common/base/mutex.h", "common/base/check.h"}
 
 # Folders that may use gRPC, beside tests. The mains hand gRPC objects to the shells that they wire.
 KNOW_GRPC = ("common/rpc", "common/wire", "server", "server/aggregator", "server/listen",
-             "server/service", "worker", "worker/client", "deploy/psctl")
+             "server/service", "worker", "worker/client", "deploy/psctl",
+             "deploy/psctl/operate", "deploy/psctl/status")
 
 IMPURE_HEADER = re.compile(
     r"(thread|future|condition_variable|mutex|shared_mutex|semaphore|latch|barrier|chrono|random"

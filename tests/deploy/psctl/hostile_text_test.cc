@@ -8,9 +8,9 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "deploy/psctl/config_loading.h"
-#include "deploy/psctl/progress_printer.h"
-#include "deploy/psctl/status_screen.h"
+#include "deploy/psctl/complaint.h"
+#include "deploy/psctl/run/progress_printer.h"
+#include "deploy/psctl/status/screen.h"
 
 namespace slipstream {
 namespace {

@@ -1,0 +1,73 @@
+#include "deploy/psctl/compare/chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace slipstream {
+namespace {
+
+// The space for labels on each side of the area of the data, in pixels.
+constexpr double kLeft = 64;
+constexpr double kRight = 16;
+constexpr double kTop = 32;
+constexpr double kBottom = 46;
+
+ChartBox AreaOf(const ChartBox& box) {
+  return {{box.corner.x + kLeft, box.corner.y + kTop},
+          box.width - kLeft - kRight,
+          box.height - kTop - kBottom};
+}
+
+}  // namespace
+
+Chart::Chart(SvgDocument& document, const ChartBox& box, const Labels& labels, const ChartScale& x,
+             const ChartScale& y)
+    : document_(document), area_(AreaOf(box)), x_(x), y_(y) {
+  const double bottom = area_.corner.y + area_.height;
+  for (const double tick : y_.ticks) {
+    const CurvePoint place = At(x_.low, tick);
+    document_.Line(place, At(x_.high, tick), "grid");
+    document_.Text({place.x - 8, place.y + 4}, fmt::format("{}{}", y_.Label(tick), labels.y_unit),
+                   "right");
+  }
+  for (const double tick : x_.ticks) {
+    const CurvePoint place = At(tick, y_.low);
+    document_.Line(place, {place.x, place.y + 4}, "axis");
+    document_.Text({place.x, place.y + 18}, x_.Label(tick), "middle");
+  }
+  document_.Line({area_.corner.x, bottom}, {area_.corner.x + area_.width, bottom}, "axis");
+  document_.Text({area_.corner.x, area_.corner.y - 12}, labels.title, "title");
+  document_.Text({area_.corner.x + area_.width / 2, bottom + 36}, labels.x, "middle");
+}
+
+CurvePoint Chart::At(double x, double y) const {
+  const double right = std::clamp(x_.ShareOf(x), 0.0, 1.0);
+  const double up = std::clamp(y_.ShareOf(y), 0.0, 1.0);
+  return {area_.corner.x + right * area_.width, area_.corner.y + (1 - up) * area_.height};
+}
+
+void Chart::DrawLine(const Curve& curve, const std::string& color) {
+  Curve places;
+  for (const CurvePoint& point : curve) places.push_back(At(point.x, point.y));
+  document_.Polyline(places, "line stroke-" + color);
+}
+
+void Chart::DrawDots(const Curve& curve, const std::string& color) {
+  for (const CurvePoint& point : curve) {
+    document_.Dot(At(point.x, point.y), 2.5, "fill-" + color);
+  }
+}
+
+void Chart::DrawColumn(double x_begin, double x_end, double y, const std::string& color) {
+  const CurvePoint top = At(x_begin, y);
+  const CurvePoint bottom = At(x_end, y_.low);
+  document_.Rectangle(top, bottom.x - top.x, bottom.y - top.y, "column fill-" + color);
+}
+
+void Chart::DrawNote(std::string_view note) {
+  document_.Text({area_.corner.x + area_.width / 2, area_.corner.y + area_.height / 2}, note,
+                 "middle");
+}
+
+}  // namespace slipstream

@@ -1,0 +1,229 @@
+#include "deploy/psctl/compare/run_plot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <limits>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/utf8.h"
+#include "deploy/psctl/compare/chart.h"
+#include "deploy/psctl/compare/chart_scale.h"
+#include "deploy/psctl/compare/svg_document.h"
+
+namespace slipstream {
+namespace {
+
+constexpr double kChartWidth = 480;
+constexpr double kChartHeight = 300;
+constexpr double kMargin = 16;
+constexpr double kLegendLine = 22;
+constexpr int kTicks = 5;
+
+// A longer label would not fit on the page.
+constexpr size_t kLabelBytesMax = 120;
+
+// If there are more values of staleness, neighbouring ones share a column.
+constexpr size_t kColumnsMax = 40;
+
+// A curve with more points has no dots, because they would hide its line.
+constexpr size_t kDotsMax = 30;
+
+/// The colour of a group on a light page and on a dark one. People with any colour vision can tell
+/// the colours apart. If there are more groups than colours, colours repeat, with dashed lines.
+struct GroupColor {
+  std::string_view light;
+  std::string_view dark;
+};
+constexpr std::array kColors = {
+    GroupColor{"#0072b2", "#5ab4f0"}, GroupColor{"#d55e00", "#ff9a55"},
+    GroupColor{"#009e73", "#3ad6a8"}, GroupColor{"#b8568f", "#ec9fc9"},
+    GroupColor{"#8a6d00", "#e3c452"}, GroupColor{"#555555", "#bdbdbd"},
+};
+
+std::string ColorOf(size_t group) {
+  return fmt::format("{}{}", group % kColors.size(), group < kColors.size() ? "" : " again");
+}
+
+std::string StyleSheet() {
+  std::string light;
+  std::string dark;
+  for (size_t i = 0; i < kColors.size(); ++i) {
+    constexpr std::string_view kRule =
+        ".stroke-{0} {{ stroke: {1}; }} .fill-{0} {{ fill: {1}; }}\n";
+    light += fmt::format(kRule, i, kColors[i].light);
+    dark += fmt::format(kRule, i, kColors[i].dark);
+  }
+  return fmt::format(
+      ".page {{ fill: #ffffff; }}\n"
+      "text {{ font: 12px system-ui, sans-serif; fill: #222222; }}\n"
+      ".title {{ font-weight: 600; font-size: 14px; }}\n"
+      ".legend {{ font-size: 13px; }}\n.middle {{ text-anchor: middle; }}\n.right {{ text-anchor: "
+      "end; }}\n"
+      ".grid {{ stroke: #dddddd; }}\n.axis {{ stroke: #888888; }}\n"
+      ".line {{ fill: none; stroke-width: 1.8; stroke-linejoin: round; }}\n"
+      ".again {{ stroke-dasharray: 6 3; }}\n.column {{ fill-opacity: 0.45; }}\n{}"
+      "@media (prefers-color-scheme: dark) {{\n"
+      ".page {{ fill: #15181d; }}\ntext {{ fill: #dddddd; }}\n"
+      ".grid {{ stroke: #333a44; }}\n.axis {{ stroke: #8a919c; }}\n{}}}\n",
+      light, dark);
+}
+
+using CurveOf = Curve RunCurves::*;
+
+/// Calls `use` for every point of this curve of all runs.
+template <typename Use>
+void ForEachPoint(const std::vector<PlotGroup>& groups, CurveOf curve, Use use) {
+  for (const PlotGroup& group : groups) {
+    for (const RunCurves& run : group.runs) std::ranges::for_each(run.*curve, use);
+  }
+}
+
+/// Draws a chart of one curve of every run, with values multiplied by `factor`. The y axis begins
+/// at 0 if `begins_at_zero` is set, and else near the least value.
+void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels& labels,
+                const std::vector<PlotGroup>& groups, CurveOf curve, double factor,
+                bool begins_at_zero) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  double x_max = 0;
+  double low = begins_at_zero ? 0 : kInfinity;
+  double high = begins_at_zero ? 0 : -kInfinity;
+  bool has_points = false;
+  ForEachPoint(groups, curve, [&](const CurvePoint& point) {
+    x_max = std::max(x_max, point.x);
+    low = std::min(low, factor * point.y);
+    high = std::max(high, factor * point.y);
+    has_points = true;
+  });
+  if (!has_points) low = high = 0;
+  Chart chart(document, box, labels, ChartScale::Around(0, x_max, kTicks),
+              ChartScale::Around(low, high, kTicks));
+  if (!has_points) return chart.DrawNote("nothing was measured");
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (const RunCurves& run : groups[i].runs) {
+      Curve scaled = run.*curve;
+      for (CurvePoint& point : scaled) point.y *= factor;
+      chart.DrawLine(scaled, ColorOf(i));
+      if (scaled.size() <= kDotsMax) chart.DrawDots(scaled, ColorOf(i));
+    }
+  }
+}
+
+/// Returns the sums of `width` neighbouring counts, for `columns` columns, in percent of all
+/// counts.
+std::vector<double> Columns(const std::vector<uint64_t>& counts, size_t width, size_t columns) {
+  const double total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
+  std::vector<double> percent(columns);
+  for (size_t i = 0; i < counts.size() && total > 0; ++i) {
+    percent.at(i / width) += 100 * static_cast<double>(counts[i]) / total;
+  }
+  return percent;
+}
+
+/// Returns one more than the largest staleness that was counted; 0 if none was.
+size_t StalenessEnd(const std::vector<PlotGroup>& groups) {
+  size_t end = 0;
+  for (const PlotGroup& group : groups) {
+    const auto last = std::find_if(group.staleness.rbegin(), group.staleness.rend(),
+                                   [](uint64_t count) { return count > 0; });
+    end = std::max(end, static_cast<size_t>(group.staleness.rend() - last));
+  }
+  return end;
+}
+
+void DrawStaleness(SvgDocument& document, const ChartBox& box,
+                   const std::vector<PlotGroup>& groups) {
+  const size_t end = StalenessEnd(groups);
+  const size_t width = std::max<size_t>(1, (end + kColumnsMax - 1) / kColumnsMax);
+  const size_t columns = std::max<size_t>(1, (end + width - 1) / width);
+  // The scale begins at -0.5, so that with a width of 1 each staleness is in the middle of its
+  // column.
+  ChartScale x = ChartScale::Around(0, static_cast<double>(columns * width), kTicks, 1);
+  x.low = -0.5;
+  x.high = static_cast<double>(columns * width) - 0.5;
+  std::erase_if(x.ticks, [&](double tick) { return tick > x.high; });
+  Chart chart(document, box,
+              {.title = "Staleness: share of gradients, and of all up to it",
+               .x = "staleness σ, in updates",
+               .y_unit = "%"},
+              x, ChartScale::Around(0, 100, kTicks));
+  if (end == 0) return chart.DrawNote("nothing was measured");
+  const double share = 0.8 * static_cast<double>(width) / static_cast<double>(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    std::vector<uint64_t> counts = groups[i].staleness;
+    counts.resize(std::min(counts.size(), columns * width));
+    const std::vector<double> percent = Columns(counts, width, columns);
+    Curve distribution;
+    double up_to = 0;
+    for (size_t column = 0; column < columns; ++column) {
+      const double begin = static_cast<double>(column * width) - 0.5;
+      const double left = begin + 0.1 * static_cast<double>(width) + share * static_cast<double>(i);
+      if (percent[column] > 0) chart.DrawColumn(left, left + share, percent[column], ColorOf(i));
+      up_to += percent[column];
+      distribution.push_back({begin, up_to});
+      distribution.push_back({begin + static_cast<double>(width), up_to});
+    }
+    if (up_to > 0) chart.DrawLine(distribution, ColorOf(i));
+  }
+}
+
+std::string LegendText(const PlotGroup& group) {
+  const std::string_view label = CutUtf8(group.label, kLabelBytesMax);
+  const size_t runs = group.runs.size();
+  return fmt::format("{}{}{}", label, label.size() < group.label.size() ? "…" : "",
+                     runs > 1 ? fmt::format(" ({} runs)", runs) : "");
+}
+
+void DrawLegend(SvgDocument& document, const std::vector<PlotGroup>& groups) {
+  for (size_t i = 0; i < groups.size(); ++i) {
+    const double y = kMargin + kLegendLine * (static_cast<double>(i) + 0.5);
+    document.Rectangle({kMargin, y - 6}, 22, 12, "fill-" + ColorOf(i));
+    document.Text({kMargin + 32, y + 4}, LegendText(groups[i]), "legend");
+  }
+}
+
+}  // namespace
+
+std::string PlotRuns(const std::vector<PlotGroup>& groups) {
+  PS_CHECK(!groups.empty());
+  bool has_accuracy = false;
+  ForEachPoint(groups, &RunCurves::accuracy_by_time,
+               [&](const CurvePoint&) { has_accuracy = true; });
+  const std::string measured = has_accuracy ? "Test accuracy" : "Test loss";
+  const double legend = kMargin + kLegendLine * static_cast<double>(groups.size());
+  const double page_width = 2 * (kChartWidth + kMargin);
+  const double page_height = legend + 2 * kChartHeight + kMargin;
+  SvgDocument document(page_width, page_height, "Runs of Slipstream: " + groups.front().label,
+                       StyleSheet());
+  document.Rectangle({0, 0}, page_width, page_height, "page");
+  DrawLegend(document, groups);
+
+  const auto box = [&](int column, int row) {
+    return ChartBox{{kMargin / 2 + column * (kChartWidth + kMargin), legend + row * kChartHeight},
+                    kChartWidth,
+                    kChartHeight};
+  };
+  const double factor = has_accuracy ? 100 : 1;
+  const std::string unit = has_accuracy ? "%" : "";
+  DrawCurves(document, box(0, 0),
+             {.title = measured + " over time", .x = "seconds of training", .y_unit = unit}, groups,
+             has_accuracy ? &RunCurves::accuracy_by_time : &RunCurves::loss_by_time, factor,
+             /*begins_at_zero=*/false);
+  DrawCurves(document, box(1, 0),
+             {.title = measured + " over epochs", .x = "epochs", .y_unit = unit}, groups,
+             has_accuracy ? &RunCurves::accuracy_by_epoch : &RunCurves::loss_by_epoch, factor,
+             /*begins_at_zero=*/false);
+  DrawStaleness(document, box(0, 1), groups);
+  DrawCurves(document, box(1, 1),
+             {.title = "Examples per second", .x = "seconds of training", .y_unit = ""}, groups,
+             &RunCurves::rate_by_time, 1, /*begins_at_zero=*/true);
+  return std::move(document).Finish();
+}
+
+}  // namespace slipstream

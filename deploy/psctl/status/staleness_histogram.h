@@ -1,0 +1,28 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_STATUS_STALENESS_HISTOGRAM_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_STATUS_STALENESS_HISTOGRAM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace slipstream {
+
+struct HistogramStyle {
+  /// The largest number of lines, at least 1. Neighbouring values share a line where there are more
+  /// values.
+  size_t lines_max = 16;
+
+  /// The length of the longest bar, in characters.
+  size_t bar_width = 40;
+};
+
+/// Returns one line per staleness: the value (or range), the count, its share, the share of all up
+/// to it, and a bar. `counts[σ]` pushes had staleness σ, and the last bucket also holds everything
+/// above; `max` is the largest σ seen. Empty if nothing was counted.
+std::string FormatHistogram(std::span<const uint64_t> counts, uint64_t max,
+                            const HistogramStyle& style = {});
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_STATUS_STALENESS_HISTOGRAM_H_
