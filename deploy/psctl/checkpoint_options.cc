@@ -19,9 +19,7 @@ CLI::App* AddCheckpointCommands(CLI::App& app, CheckpointArguments& arguments,
   commands->require_subcommand(1);
   commands->footer(
       "See psctl checkpoint ls --help, verify --help, inspect --help, export --help, reshard "
-      "--help and "
-      "save "
-      "--help.");
+      "--help and save --help.");
   const auto add = [commands, &arguments](const char* name, Action action, const char* doc,
                                           const char* examples) {
     CLI::App* const command = commands->add_subcommand(name, doc);
@@ -32,7 +30,9 @@ CLI::App* AddCheckpointCommands(CLI::App& app, CheckpointArguments& arguments,
     command->footer(examples);
     return command;
   };
-  add("ls", Action::kLs, "Lists the checkpoints of runs and shards", kCheckpointListExamples);
+  AddFormat(
+      *add("ls", Action::kLs, "Lists the checkpoints of runs and shards", kCheckpointListExamples),
+      arguments.format, {OutputFormat::kTable, OutputFormat::kJson});
   add("verify", Action::kVerify, "Reads and checks all of each checkpoint",
       kCheckpointVerifyExamples)
       ->add_flag("--replay", arguments.replay,

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string_view>
 
@@ -32,6 +33,7 @@ struct CommandLine {
   ValidateArguments validate;
   ConfigInitArguments init;
   ConfigShowArguments show;
+  ConfigSchemaArguments schema;
   EvaluateArguments evaluate;
   CompareArguments compare;
   PlotArguments plot;
@@ -49,31 +51,9 @@ struct CommandLine {
   CompletionArguments completion;
   CompleteArguments complete;
 
-  CLI::App* config_commands = nullptr;
-  CLI::App* run_command = nullptr;
-  CLI::App* validate_command = nullptr;
-  CLI::App* init_command = nullptr;
-  CLI::App* show_command = nullptr;
-  CLI::App* evaluate_command = nullptr;
-  CLI::App* compare_command = nullptr;
-  CLI::App* plot_command = nullptr;
-  CLI::App* schema_command = nullptr;
-  CLI::App* stop_command = nullptr;
-  CLI::App* policy_commands = nullptr;
-  CLI::App* policy_set_command = nullptr;
-  CLI::App* set_command = nullptr;
-  CLI::App* pull_command = nullptr;
-  CLI::App* certs_commands = nullptr;
-  CLI::App* certs_init_command = nullptr;
-  CLI::App* certs_show_command = nullptr;
-  CLI::App* certs_renew_command = nullptr;
-  CLI::App* checkpoint_commands = nullptr;
-  CLI::App* drain_command = nullptr;
-  CLI::App* doctor_command = nullptr;
-  CLI::App* completion_command = nullptr;
-  CLI::App* complete_command = nullptr;
-
   CommandLine();
+
+  /// Returns the arguments of the named command.
   Arguments Chosen() const;
 
   /// Returns whether the named command takes --set.
@@ -84,6 +64,26 @@ struct CommandLine {
   std::string UnknownCommand() const;
 
  private:
+  /// A command, and the variable of this object that has its arguments.
+  struct Command {
+    const CLI::App* app;
+    std::function<Arguments()> arguments;
+  };
+
+  /// Adds commands that follow this word.
+  CLI::App& AddGroup(const char* name, const char* doc, const char* footer);
+
+  /// Adds a command to `group`, with the end of its help; without one, it has that of the group.
+  /// `arguments` is a variable of this object.
+  template <typename T>
+  CLI::App& AddCommand(CLI::App& group, const char* name, const char* doc, const T& arguments,
+                       const char* footer = nullptr) {
+    CLI::App* const command = group.add_subcommand(name, doc);
+    if (footer != nullptr) command->footer(footer);
+    commands_.push_back({command, [&arguments] { return Arguments(arguments); }});
+    return *command;
+  }
+
   void AddRun();
   void AddValidate();
   void AddConfigCommands();
@@ -95,8 +95,12 @@ struct CommandLine {
   void AddChange();
   void AddPull();
   void AddCerts();
+  void AddCheckpoints();
   void AddDoctor();
   void AddCompletion();
+
+  std::vector<const CLI::App*> groups_;
+  std::vector<Command> commands_;
 };
 
 CommandLine::CommandLine() {
@@ -114,28 +118,33 @@ CommandLine::CommandLine() {
   AddChange();
   AddPull();
   AddCerts();
-  checkpoint_commands = AddCheckpointCommands(app, checkpoint, save);
-  AddFormat(*checkpoint_commands->get_subcommand("ls"), checkpoint.format,
-            {OutputFormat::kTable, OutputFormat::kJson});
+  AddCheckpoints();
   AddDoctor();
   AddCompletion();
 }
 
+CLI::App& CommandLine::AddGroup(const char* name, const char* doc, const char* footer) {
+  CLI::App* const group = app.add_subcommand(name, doc);
+  group->require_subcommand(1);
+  group->footer(footer);
+  groups_.push_back(group);
+  return *group;
+}
+
 void CommandLine::AddRun() {
-  run_command = app.add_subcommand("run", "Starts servers and workers, waits, sums up");
-  AddConfig(*run_command, run.config);
-  AddFormat(*run_command, run.format,
-            {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kYaml});
-  run_command
-      ->add_option("--run-dir", run.run_dir, "Where the run leaves its files (runs/<name>-<time>)")
+  CLI::App& command =
+      AddCommand(app, "run", "Starts servers and workers, waits, sums up", run, kRunExamples);
+  AddConfig(command, run.config);
+  AddFormat(command, run.format, {OutputFormat::kTable, OutputFormat::kJson, OutputFormat::kYaml});
+  command
+      .add_option("--run-dir", run.run_dir, "Where the run leaves its files (runs/<name>-<time>)")
       ->type_name("DIR");
-  run_command->add_flag("--push-log", run.push_log,
-                        "Writes a line per push into the run directory");
-  run_command->add_flag("--restart", run.starts_again,
-                        "Starts servers again that end during the run (durability.level: "
-                        "checkpoint or synced)");
-  run_command
-      ->add_option_function<std::string>(
+  command.add_flag("--push-log", run.push_log, "Writes a line per push into the run directory");
+  command.add_flag("--restart", run.starts_again,
+                   "Starts servers again that end during the run (durability.level: "
+                   "checkpoint or synced)");
+  command
+      .add_option_function<std::string>(
           "--log-format",
           [this](const std::string& format) {
             run.config.overrides.push_back("log.format=" + format);
@@ -143,49 +152,45 @@ void CommandLine::AddRun() {
           "Overrides log.format, of servers, workers and psctl: text, or json lines")
       ->type_name("FORMAT")
       ->check(CLI::IsMember({"text", "json"}).description(""));
-  run_command->add_option("--bin-dir", run.bin_dir, "Where ps_server and ps_worker lie")
+  command.add_option("--bin-dir", run.bin_dir, "Where ps_server and ps_worker lie")
       ->type_name("DIR");
-  AddDuration(*run_command, "--save-timeout", kStopTimeout, run.save_timeout,
+  AddDuration(command, "--save-timeout", kStopTimeout, run.save_timeout,
               "After Ctrl-C, waits this long for the weights to be saved (30s)");
-  AddDuration(*run_command, "--stop-timeout", kStopTimeout, run.stop_timeout,
+  AddDuration(command, "--stop-timeout", kStopTimeout, run.stop_timeout,
               "Kills what has not stopped after this time (10s)");
-  run_command->footer(kRunExamples);
 }
 
 void CommandLine::AddValidate() {
-  validate_command = app.add_subcommand("validate", "Checks a configuration, says what would run");
-  AddConfig(*validate_command, validate.config);
-  AddFormat(*validate_command, validate.format, {OutputFormat::kTable, OutputFormat::kJson});
-  validate_command->footer(kValidateExamples);
+  CLI::App& command = AddCommand(app, "validate", "Checks a configuration, says what would run",
+                                 validate, kValidateExamples);
+  AddConfig(command, validate.config);
+  AddFormat(command, validate.format, {OutputFormat::kTable, OutputFormat::kJson});
 }
 
 void CommandLine::AddConfigCommands() {
-  CLI::App* config = app.add_subcommand("config", "Writes and shows configurations");
-  config_commands = config;
-  config->require_subcommand(1);
-  config->footer("See psctl config init --help, show --help and schema --help.");
-
-  init_command = config->add_subcommand("init", "Writes a configuration to start from");
-  init_command->add_option("file", init.path, "The file to write (run.yaml); - for stdout")
+  CLI::App& config = AddGroup("config", "Writes and shows configurations",
+                              "See psctl config init --help, show --help and schema --help.");
+  CLI::App& init_command =
+      AddCommand(config, "init", "Writes a configuration to start from", init, kInitExamples);
+  init_command.add_option("file", init.path, "The file to write (run.yaml); - for stdout")
       ->type_name("FILE");
-  init_command->add_flag("--force", init.force, "Replaces a file that is there");
-  init_command->footer(kInitExamples);
+  init_command.add_flag("--force", init.force, "Replaces a file that is there");
 
-  show_command = config->add_subcommand("show", "Prints a configuration with everything resolved");
-  AddConfig(*show_command, show.config);
-  AddFormat(*show_command, show.format, {OutputFormat::kYaml, OutputFormat::kJson});
-  show_command->footer(kShowExamples);
+  CLI::App& show_command = AddCommand(
+      config, "show", "Prints a configuration with everything resolved", show, kShowExamples);
+  AddConfig(show_command, show.config);
+  AddFormat(show_command, show.format, {OutputFormat::kYaml, OutputFormat::kJson});
 
-  schema_command = config->add_subcommand("schema", "Prints a JSON Schema of configurations");
-  schema_command->footer(kSchemaExamples);
+  AddCommand(config, "schema", "Prints a JSON Schema of configurations", schema, kSchemaExamples);
 }
 
 void CommandLine::AddCompletion() {
   static const std::map<std::string, Shell> kShells = {
       {"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}};
-  completion_command = app.add_subcommand("completion", "Prints a script that completes commands");
-  completion_command
-      ->add_option_function<std::string>(
+  CLI::App& command = AddCommand(app, "completion", "Prints a script that completes commands",
+                                 completion, kCompletionExamples);
+  command
+      .add_option_function<std::string>(
           "shell", [this](const std::string& name) { completion.shell = kShells.at(name); },
           "The shell it is for")
       ->type_name("bash|zsh|fish")
@@ -193,126 +198,117 @@ void CommandLine::AddCompletion() {
       ->check([](const std::string& name) {
         return kShells.contains(name) ? "" : "'" + name + "' is none of bash|zsh|fish";
       });
-  completion_command->footer(kCompletionExamples);
 
   // Completion scripts call this command. Help does not show commands without a group.
-  complete_command = app.add_subcommand("complete", "Prints candidates for the last word");
-  complete_command->group("");
-  complete_command->add_option("words", complete.words, "Behind --: the words behind psctl");
+  CLI::App& candidates =
+      AddCommand(app, "complete", "Prints candidates for the last word", complete);
+  candidates.group("");
+  candidates.add_option("words", complete.words, "Behind --: the words behind psctl");
 }
 
 void CommandLine::AddEvaluate() {
-  evaluate_command = app.add_subcommand("evaluate", "Measures a saved model on its test set");
-  evaluate_command->add_option("model", evaluate.model, "A run directory, or a model file")
+  CLI::App& command = AddCommand(app, "evaluate", "Measures a saved model on its test set",
+                                 evaluate, kEvaluateExamples);
+  command.add_option("model", evaluate.model, "A run directory, or a model file")
       ->type_name("RUN_DIR|FILE")
       ->required();
-  evaluate_command
-      ->add_option("--config", evaluate.config,
-                   "The run's settings (the run directory's, or those in the file)")
+  command
+      .add_option("--config", evaluate.config,
+                  "The run's settings (the run directory's, or those in the file)")
       ->type_name("RUN.YAML");
-  evaluate_command
-      ->add_option("--set", evaluate.overrides, "Overrides one setting; may be repeated")
+  command.add_option("--set", evaluate.overrides, "Overrides one setting; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  AddFormat(*evaluate_command, evaluate.format, {OutputFormat::kTable, OutputFormat::kJson});
-  evaluate_command->add_option("--bin-dir", evaluate.bin_dir, "Where ps_evaluate lies")
-      ->type_name("DIR");
-  evaluate_command->footer(kEvaluateExamples);
+  AddFormat(command, evaluate.format, {OutputFormat::kTable, OutputFormat::kJson});
+  command.add_option("--bin-dir", evaluate.bin_dir, "Where ps_evaluate lies")->type_name("DIR");
 }
 
 void CommandLine::AddComparison() {
-  const auto add = [this](const char* name, const char* doc,
-                          std::vector<std::string>& directories) {
-    CLI::App* const command = app.add_subcommand(name, doc);
-    command->add_option("runs", directories, "The directories of finished runs")
+  const auto add_runs = [](CLI::App& command, std::vector<std::string>& directories) {
+    command.add_option("runs", directories, "The directories of finished runs")
         ->type_name("DIR")
         ->required();
-    return command;
   };
-  compare_command =
-      add("compare", "Compares finished runs, and repetitions of them", compare.directories);
-  AddFormat(*compare_command, compare.format, {OutputFormat::kTable, OutputFormat::kJson});
-  compare_command->footer(kCompareExamples);
+  CLI::App& compare_command = AddCommand(
+      app, "compare", "Compares finished runs, and repetitions of them", compare, kCompareExamples);
+  add_runs(compare_command, compare.directories);
+  AddFormat(compare_command, compare.format, {OutputFormat::kTable, OutputFormat::kJson});
 
-  plot_command = add("plot", "Draws finished runs as one SVG picture", plot.directories);
+  CLI::App& plot_command =
+      AddCommand(app, "plot", "Draws finished runs as one SVG picture", plot, kPlotExamples);
+  add_runs(plot_command, plot.directories);
   plot_command
-      ->add_option("--output", plot.output, "The picture to write (the first directory's name.svg)")
+      .add_option("--output", plot.output, "The picture to write (the first directory's name.svg)")
       ->type_name("FILE");
-  plot_command->footer(kPlotExamples);
 }
 
 void CommandLine::AddStatus() {
-  CLI::App* command = app.add_subcommand("status", "Looks at a running cluster");
-  AddPeer(*command, status.coordinator, status.security);
-  AddFormat(*command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
+  CLI::App& command =
+      AddCommand(app, "status", "Looks at a running cluster", status, kStatusExamples);
+  AddPeer(command, status.coordinator, status.security);
+  AddFormat(command, status.format, {OutputFormat::kTable, OutputFormat::kJson});
   CLI::Option* watch =
-      command->add_flag("--watch", status.watch, "Shows it again and again until the run is over");
-  AddDuration(*command, "--interval", kWatchInterval, status.interval,
+      command.add_flag("--watch", status.watch, "Shows it again and again until the run is over");
+  AddDuration(command, "--interval", kWatchInterval, status.interval,
               "Between two statuses of --watch (1s)")
       ->needs(watch);
-  AddDuration(*command, "--wait", kWatchWait, status.wait,
+  AddDuration(command, "--wait", kWatchWait, status.wait,
               "How long --watch waits for a coordinator that is not there (1m)")
       ->needs(watch);
-  command->footer(kStatusExamples);
 }
 
 void CommandLine::AddStop() {
-  stop_command = app.add_subcommand("stop", "Ends a run's training now, and has its weights saved");
-  AddPeer(*stop_command, stop.coordinator, stop.security);
-  stop_command->footer(kStopExamples);
+  CLI::App& command = AddCommand(
+      app, "stop", "Ends a run's training now, and has its weights saved", stop, kStopExamples);
+  AddPeer(command, stop.coordinator, stop.security);
 }
 
 void CommandLine::AddDrain() {
-  drain_command =
-      app.add_subcommand("drain", "Ends servers, which first save what durability.level keeps");
-  AddPeer(*drain_command, drain.coordinator, drain.security);
-  drain_command
-      ->add_option("--server", drain.server, "The shard of the server (all, 0 as the last)")
+  CLI::App& command =
+      AddCommand(app, "drain", "Ends servers, which first save what durability.level keeps", drain,
+                 kDrainExamples);
+  AddPeer(command, drain.coordinator, drain.security);
+  command.add_option("--server", drain.server, "The shard of the server (all, 0 as the last)")
       ->type_name("NUMBER");
-  AddDuration(*drain_command, "--timeout", kDrainTimeout, drain.timeout,
+  AddDuration(command, "--timeout", kDrainTimeout, drain.timeout,
               "How long it waits for each server (30s)");
-  drain_command->footer(kDrainExamples);
 }
 
 void CommandLine::AddChange() {
-  policy_commands = app.add_subcommand("policy", "Changes the policy of a run while it trains");
-  policy_commands->require_subcommand(1);
-  policy_commands->footer("See psctl policy set --help.");
-  policy_set_command = policy_commands->add_subcommand("set", "Sets the policy");
-  AddPolicyOptions(*policy_set_command, change.settings);
-  AddPeer(*policy_set_command, change.coordinator, change.security);
-  policy_set_command->footer(kPolicySetExamples);
+  CLI::App& policies = AddGroup("policy", "Changes the policy of a run while it trains",
+                                "See psctl policy set --help.");
+  CLI::App& policy_command =
+      AddCommand(policies, "set", "Sets the policy", change, kPolicySetExamples);
+  AddPolicyOptions(policy_command, change.settings);
+  AddPeer(policy_command, change.coordinator, change.security);
 
-  set_command = app.add_subcommand("set", "Changes settings of a run while it trains");
-  set_command->add_option("settings", change.settings, "The settings, such as the learning rate")
+  CLI::App& set_command =
+      AddCommand(app, "set", "Changes settings of a run while it trains", change, kSetExamples);
+  set_command.add_option("settings", change.settings, "The settings, such as the learning rate")
       ->type_name("KEY=VALUE")
       ->required();
-  AddPeer(*set_command, change.coordinator, change.security);
-  set_command->footer(kSetExamples);
+  AddPeer(set_command, change.coordinator, change.security);
 }
 
 void CommandLine::AddPull() {
-  pull_command = app.add_subcommand("pull", "Writes the newest weights of a run to a file");
-  pull_command->add_option("output", pull.output, "The model file to write")
+  CLI::App& command =
+      AddCommand(app, "pull", "Writes the newest weights of a run to a file", pull, kPullExamples);
+  command.add_option("output", pull.output, "The model file to write")
       ->type_name("FILE")
       ->required();
-  AddPeer(*pull_command, pull.coordinator, pull.security);
-  pull_command->add_flag("--force", pull.force, "Replaces a file that is there");
-  AddDuration(*pull_command, "--timeout", kPullTimeout, pull.timeout,
+  AddPeer(command, pull.coordinator, pull.security);
+  command.add_flag("--force", pull.force, "Replaces a file that is there");
+  AddDuration(command, "--timeout", kPullTimeout, pull.timeout,
               "How long it waits for the run's first weights and reads them, in all (1m)");
-  pull_command->footer(kPullExamples);
 }
 
 void CommandLine::AddCerts() {
-  certs_commands = app.add_subcommand("certs", "Makes, shows and renews certificates of a run");
-  certs_commands->require_subcommand(1);
-  certs_commands->footer("See psctl certs init --help, show --help and renew --help.");
-  const auto add = [this](const char* name, const char* doc, std::string& directory) {
-    CLI::App* const command = certs_commands->add_subcommand(name, doc);
-    command->add_option("dir", directory, "Where the certificates lie")
+  CLI::App& certs = AddGroup("certs", "Makes, shows and renews certificates of a run",
+                             "See psctl certs init --help, show --help and renew --help.");
+  const auto add_directory = [](CLI::App& command, std::string& directory) {
+    command.add_option("dir", directory, "Where the certificates lie")
         ->type_name("DIR")
         ->required();
-    return command;
   };
   const auto add_days = [](CLI::App& command, uint32_t& days) {
     command.add_option("--days", days, "How long the certificates last (365)")
@@ -320,70 +316,66 @@ void CommandLine::AddCerts() {
         ->check([](const std::string& text) { return ScalarError(kCertificateDays, text); });
   };
 
-  certs_init_command =
-      add("init", "Makes an authority, and certificates for all members", certs_init.directory);
-  certs_init_command
-      ->add_option("--config", certs_init.config, "Takes the run's name, servers and workers there")
+  CLI::App& init_command =
+      AddCommand(certs, "init", "Makes an authority, and certificates for all members", certs_init,
+                 kCertsInitExamples);
+  add_directory(init_command, certs_init.directory);
+  init_command
+      .add_option("--config", certs_init.config, "Takes the run's name, servers and workers there")
       ->type_name("RUN.YAML");
-  certs_init_command->add_option("--run", certs_init.run, "The run's name, as in run.yaml")
+  init_command.add_option("--run", certs_init.run, "The run's name, as in run.yaml")
       ->type_name("NAME");
-  certs_init_command
-      ->add_option("--hosts", certs_init.hosts,
-                   "The servers' hosts, one for each shard; several of one are joined by +")
+  init_command
+      .add_option("--hosts", certs_init.hosts,
+                  "The servers' hosts, one for each shard; several of one are joined by +")
       ->type_name("HOST,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  certs_init_command
-      ->add_option("--aggregator-hosts", certs_init.aggregator_hosts,
-                   "The aggregators' hosts, one for each group; without it, only this machine")
+  init_command
+      .add_option("--aggregator-hosts", certs_init.aggregator_hosts,
+                  "The aggregators' hosts, one for each group; without it, only this machine")
       ->type_name("HOST,...")
       ->delimiter(',')
       ->allow_extra_args(false);
-  certs_init_command
-      ->add_option("--workers", certs_init.workers, "Makes certificates for so many workers")
+  init_command
+      .add_option("--workers", certs_init.workers, "Makes certificates for so many workers")
       ->type_name("NUMBER");
-  certs_init_command->add_flag("--any-worker", certs_init.any_worker,
-                               "Makes one for workers whose id the coordinator chooses");
-  add_days(*certs_init_command, certs_init.days);
-  certs_init_command->footer(kCertsInitExamples);
+  init_command.add_flag("--any-worker", certs_init.any_worker,
+                        "Makes one for workers whose id the coordinator chooses");
+  add_days(init_command, certs_init.days);
 
-  certs_show_command =
-      add("show", "Shows whom certificates are for, and until when", certs_show.directory);
-  AddFormat(*certs_show_command, certs_show.format, {OutputFormat::kTable, OutputFormat::kJson});
-  certs_renew_command =
-      add("renew", "Makes certificates last longer, for the same keys", certs_renew.directory);
-  add_days(*certs_renew_command, certs_renew.days);
+  CLI::App& show_command =
+      AddCommand(certs, "show", "Shows whom certificates are for, and until when", certs_show);
+  add_directory(show_command, certs_show.directory);
+  AddFormat(show_command, certs_show.format, {OutputFormat::kTable, OutputFormat::kJson});
+
+  CLI::App& renew_command =
+      AddCommand(certs, "renew", "Makes certificates last longer, for the same keys", certs_renew);
+  add_directory(renew_command, certs_renew.directory);
+  add_days(renew_command, certs_renew.days);
+}
+
+void CommandLine::AddCheckpoints() {
+  const CLI::App* const group = AddCheckpointCommands(app, checkpoint, save);
+  groups_.push_back(group);
+  for (const CLI::App* command : group->get_subcommands({})) {
+    const bool is_save = command->get_name() == "save";
+    commands_.push_back(
+        {command, [this, is_save] { return is_save ? Arguments(save) : Arguments(checkpoint); }});
+  }
 }
 
 void CommandLine::AddDoctor() {
-  doctor_command = app.add_subcommand("doctor", "Finds out why a run cannot be reached");
-  AddPeer(*doctor_command, doctor.coordinator, doctor.security);
-  AddFormat(*doctor_command, doctor.format, {OutputFormat::kTable, OutputFormat::kJson});
-  doctor_command->footer(kDoctorExamples);
+  CLI::App& command =
+      AddCommand(app, "doctor", "Finds out why a run cannot be reached", doctor, kDoctorExamples);
+  AddPeer(command, doctor.coordinator, doctor.security);
+  AddFormat(command, doctor.format, {OutputFormat::kTable, OutputFormat::kJson});
 }
 
 Arguments CommandLine::Chosen() const {
-  if (run_command->parsed()) return run;
-  if (validate_command->parsed()) return validate;
-  if (init_command->parsed()) return init;
-  if (show_command->parsed()) return show;
-  if (evaluate_command->parsed()) return evaluate;
-  if (compare_command->parsed()) return compare;
-  if (plot_command->parsed()) return plot;
-  if (schema_command->parsed()) return ConfigSchemaArguments();
-  if (stop_command->parsed()) return stop;
-  if (policy_set_command->parsed() || set_command->parsed()) return change;
-  if (pull_command->parsed()) return pull;
-  if (certs_init_command->parsed()) return certs_init;
-  if (certs_show_command->parsed()) return certs_show;
-  if (certs_renew_command->parsed()) return certs_renew;
-  if (checkpoint_commands->got_subcommand("save")) return save;
-  if (checkpoint_commands->parsed()) return checkpoint;
-  if (drain_command->parsed()) return drain;
-  if (doctor_command->parsed()) return doctor;
-  if (completion_command->parsed()) return completion;
-  if (complete_command->parsed()) return complete;
-  return status;
+  // The parser has made sure that one is named.
+  return std::ranges::find_if(commands_, [](const Command& one) { return one.app->parsed(); })
+      ->arguments();
 }
 
 TakesSettings CommandLine::takes_settings() const {
@@ -394,11 +386,8 @@ TakesSettings CommandLine::takes_settings() const {
 }
 
 std::string CommandLine::UnknownCommand() const {
-  const CLI::App& group = config_commands->parsed()       ? *config_commands
-                          : certs_commands->parsed()      ? *certs_commands
-                          : checkpoint_commands->parsed() ? *checkpoint_commands
-                          : policy_commands->parsed()     ? *policy_commands
-                                                          : app;
+  const auto named = std::ranges::find_if(groups_, &CLI::App::parsed);
+  const CLI::App& group = named == groups_.end() ? app : **named;
   if (!group.get_subcommands().empty()) return "";
   for (const std::string& word : group.remaining()) {
     if (word.starts_with('-')) continue;
