@@ -56,6 +56,19 @@ class CombinerTest : public testing::Test {
  protected:
   void Begin() { combiner_.OnView(ViewOf(1, {Founding(4), Founding(5), Founding(6)})); }
 
+  /// Begins, and sends the first pushes of all: as one composite, 0, or, if that of worker 5 is of
+  /// an older version, as 0 and 1.
+  void SendTogether() {
+    Begin();
+    for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
+    ASSERT_EQ(Take(), "401 501 601");
+  }
+  void SendTwoVersions() {
+    Begin();
+    for (const uint32_t worker : {4, 5, 6}) Push(worker, 1, worker == 5 ? 7 : 8);
+    ASSERT_EQ(Take(), "501 | 401 601");
+  }
+
   void Push(uint32_t worker, uint64_t sequence, uint64_t base = 0) {
     Push(HeaderWith(worker, sequence, base));
   }

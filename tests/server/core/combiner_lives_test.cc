@@ -19,9 +19,7 @@ class CombinerLivesTest : public CombinerTest {
  protected:
   CombinerLivesTest() {
     combiner_.SetPolicy(OnePerMember());
-    Begin();
-    for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-    EXPECT_EQ(Take(), "401 501 601");
+    SendTogether();
   }
 };
 
@@ -89,9 +87,7 @@ TEST_F(CombinerLivesTest, WaitsNoLongerThanPatienceInANewLife) {
 }
 
 TEST_F(CombinerTest, WaitsForNobodyInANewLifeWhereRoundsDoNotNeedAll) {
-  Begin();
-  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-  ASSERT_EQ(Take(), "401 501 601");
+  SendTogether();
   SendBack(0);
   combiner_.OnLife(Life{1});
 

@@ -47,9 +47,7 @@ TEST_F(CombinerTest, SendsALonePushAtOnceIfNobodyIsAwaited) {
 }
 
 TEST_F(CombinerTest, WaitsForThoseThatGoOnWithAnAnswer) {
-  Begin();
-  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-  ASSERT_EQ(Take(), "401 501 601");
+  SendTogether();
 
   EXPECT_EQ(Answer(0, {true, true, false}), (Places{0}));
 
@@ -77,9 +75,7 @@ TEST_F(CombinerTest, DoesNotWaitForAWorkerThatRests) {
 }
 
 TEST_F(CombinerTest, DoesNotWaitForWorkersWhosePushesWereSentBack) {
-  Begin();
-  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-  ASSERT_EQ(Take(), "401 501 601");
+  SendTogether();
 
   EXPECT_EQ(SendBack(0), (Places{0}));
   Push(4, 2, 1);
@@ -149,9 +145,7 @@ TEST_F(CombinerTest, DoesNotWaitForFoundingMembersIfItComesWhileTheRunTrains) {
 }
 
 TEST_F(CombinerTest, DoesNotWaitForAProcessThatWasReplacedWhileItsPushWasOnItsWay) {
-  Begin();
-  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-  ASSERT_EQ(Take(), "401 501 601");
+  SendTogether();
   const Member again = {WorkerId{6}, Incarnation{60}, false};
 
   combiner_.OnView(ViewOf(2, {Founding(4), Founding(5), again}));
@@ -163,9 +157,7 @@ TEST_F(CombinerTest, DoesNotWaitForAProcessThatWasReplacedWhileItsPushWasOnItsWa
 }
 
 TEST_F(CombinerTest, SendsWhatItHasWhenPatienceEndsAndNoLongerWaitsForTheSlow) {
-  Begin();
-  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-  ASSERT_EQ(Take(), "401 501 601");
+  SendTogether();
   Answer(0, {true, true, true});
   Push(4, 2, 1);
   now_ += kPatience - absl::Nanoseconds(1);
@@ -182,9 +174,7 @@ TEST_F(CombinerTest, SendsWhatItHasWhenPatienceEndsAndNoLongerWaitsForTheSlow) {
 }
 
 TEST_F(CombinerTest, IsMorePatientTheLongerStepsTake) {
-  Begin();
-  for (const uint32_t worker : {4, 5, 6}) Push(worker, 1);
-  ASSERT_EQ(Take(), "401 501 601");
+  SendTogether();
   Answer(0, {true, true, true});
   now_ += absl::Seconds(10);
   for (const uint32_t worker : {4, 5, 6}) Push(worker, 2, 1);
@@ -239,55 +229,35 @@ TEST_F(CombinerTest, CombinesPushesOfAllVersionsWhereTheShardScalesThemAlike) {
 }
 
 TEST_F(CombinerTest, HandsTheAnswersOfABatchOnTogether) {
-  Begin();
-  Push(4, 1, 8);
-  Push(5, 1, 7);
-  Push(6, 1, 8);
-  ASSERT_EQ(Take(), "501 | 401 601");
+  SendTwoVersions();
 
   EXPECT_EQ(Answer(1, {true, true}), (Places{}));
   EXPECT_EQ(Answer(0, {true}), (Places{0, 1}));
 }
 
 TEST_F(CombinerTest, AnswersAtOnceWhatCouldNotBeCombined) {
-  Begin();
-  Push(4, 1, 8);
-  Push(5, 1, 7);
-  Push(6, 1, 8);
-  ASSERT_EQ(Take(), "501 | 401 601");
+  SendTwoVersions();
 
   EXPECT_EQ(SendBack(0), (Places{0}));
   EXPECT_EQ(Answer(1, {true, true}), (Places{1}));
 }
 
 TEST_F(CombinerTest, AnswersAtOnceWhatHadCountedBefore) {
-  Begin();
-  Push(4, 1, 8);
-  Push(5, 1, 7);
-  Push(6, 1, 8);
-  ASSERT_EQ(Take(), "501 | 401 601");
+  SendTwoVersions();
 
   const Combiner::Verdict again = {.is_counted = true, .is_repeated = true, .goes_on = {true}};
   EXPECT_EQ(Numbers(combiner_.OnAnswer(taken_[0].id, again, now_)), (Places{0}));
 }
 
 TEST_F(CombinerTest, HandsAHeldAnswerOnWithTheLastOneThoughThatWasNotCombined) {
-  Begin();
-  Push(4, 1, 8);
-  Push(5, 1, 7);
-  Push(6, 1, 8);
-  ASSERT_EQ(Take(), "501 | 401 601");
+  SendTwoVersions();
 
   EXPECT_EQ(Answer(1, {true, true}), (Places{}));
   EXPECT_EQ(SendBack(0), (Places{0, 1}));
 }
 
 TEST_F(CombinerTest, HoldsNoAnswerForLongerThanPatience) {
-  Begin();
-  Push(4, 1, 8);
-  Push(5, 1, 7);
-  Push(6, 1, 8);
-  ASSERT_EQ(Take(), "501 | 401 601");
+  SendTwoVersions();
   ASSERT_EQ(Answer(0, {true}), (Places{}));
   EXPECT_EQ(combiner_.NextLook(), now_ + kPatience);
 

@@ -10,7 +10,8 @@
 #include "tests/support/shard_machine_driver.h"
 #include "tests/support/specs.h"
 
-// Tests of synchronous rounds: one gradient or excuse from each member that owes one.
+// Examples of synchronous rounds, of their work and of their end. That rounds close with one
+// gradient or excuse from each member that owes one is checked by shard_property_test.cc.
 
 namespace slipstream {
 namespace {
@@ -32,37 +33,9 @@ class HardsyncTest : public testing::Test {
  protected:
   void Start(uint32_t workers) { driver_.Start(FoundingView(workers)); }
   uint64_t decided() const { return Value(driver_.core().decided()); }
-  std::vector<WorkerId> Awaited() const { return driver_.LackedMembers(); }
 
   ShardMachineDriver driver_{Hardsync()};
 };
-
-TEST_F(HardsyncTest, ClosesOnDistinctMembersOnly) {
-  Start(3);
-  driver_.Push(PushOf(0, 1, 0), 1);
-  EXPECT_EQ(driver_.Push(PushOf(0, 2, 0), 1).reply.outcome, PushOutcome::kDroppedLate);
-  EXPECT_EQ(driver_.Push(PushOf(0, 3, 0), 1).reply.outcome, PushOutcome::kDroppedLate);
-  driver_.Push(PushOf(1, 1, 0), 1);
-  EXPECT_EQ(decided(), 0u);
-  EXPECT_EQ(Awaited(), Workers({2}));
-
-  driver_.Push(PushOf(2, 1, 0), 1);
-
-  EXPECT_EQ(decided(), 1u);
-  EXPECT_NEAR(driver_.weights().back(), -1.0, 1e-6);  // The divisor is a float.
-}
-
-TEST_F(HardsyncTest, AppliesTheMeanOverAllExamples) {
-  Start(2);
-  ShardMachine::PushFacts small = PushOf(0, 1, 0);
-  small.header.examples = 8;
-
-  driver_.Push(small, 10);
-  driver_.Push(PushOf(1, 1, 0), 20);
-
-  EXPECT_NEAR(driver_.weights().back(), -(8 * 10 + 32 * 20) / 40.0, 1e-6);
-  EXPECT_EQ(driver_.core().examples_applied(), 40u);
-}
 
 TEST(HardsyncOrderTest, FoldsByWorkerIdWhateverTheOrderOfArrival) {
   std::vector<uint32_t> arrival = {0, 1, 2, 3};
@@ -74,119 +47,6 @@ TEST(HardsyncOrderTest, FoldsByWorkerIdWhateverTheOrderOfArrival) {
     ASSERT_EQ(driver.LastFolded(), "0 1 2 3");
     ASSERT_EQ(driver.core().lag().max(), 0u);
   } while (std::next_permutation(arrival.begin(), arrival.end()));
-}
-
-TEST_F(HardsyncTest, DropsAGradientOfARoundThatHasClosed) {
-  Start(2);
-  driver_.Push(PushOf(0, 1, 0));
-  driver_.OnView(Next(FoundingView(2), {FoundingView(2).members[0], Joiner(1)}));
-  driver_.Push(PushOf(1, 1, 0));
-  ASSERT_EQ(decided(), 1u);
-  const std::vector<double> weights = driver_.weights();
-
-  const PushDecision late = driver_.Push(PushOf(1, 2, 0), 7);
-
-  EXPECT_EQ(late.reply.outcome, PushOutcome::kDroppedLate);
-  EXPECT_EQ(late.reply.staleness, 1u);
-  EXPECT_FALSE(late.retained);
-  EXPECT_EQ(driver_.weights(), weights);
-  EXPECT_EQ(driver_.core().lag().gradients(), 2u);
-}
-
-TEST_F(HardsyncTest, AnExcuseStandsForAGradient) {
-  Start(3);
-  driver_.Push(PushOf(2, 1, 0), 3);
-  driver_.Push(ExcuseOf(0, 1, 0));
-  EXPECT_EQ(decided(), 0u);
-
-  driver_.Push(PushOf(1, 1, 0), 5);
-
-  EXPECT_EQ(decided(), 1u);
-  EXPECT_EQ(driver_.LastFolded(), "1 2");
-  EXPECT_EQ(driver_.weights().back(), -4.0);
-}
-
-TEST_F(HardsyncTest, ExcusesAloneCloseTheRoundWithoutAStep) {
-  Start(2);
-  driver_.Push(ExcuseOf(0, 1, 0));
-  driver_.Push(ExcuseOf(1, 1, 0));
-
-  EXPECT_EQ(decided(), 1u);
-  ASSERT_EQ(driver_.updates().size(), 1u);
-  EXPECT_TRUE(driver_.updates().back().update.is_empty);
-  EXPECT_EQ(driver_.core().lag().gradients(), 0u);
-  EXPECT_TRUE(driver_.core().lag().vector_clocks().empty());
-}
-
-TEST_F(HardsyncTest, TheDeathOfTheLastOneAwaitedClosesTheRound) {
-  Start(3);
-  driver_.Push(PushOf(0, 1, 0), 2);
-  driver_.Push(PushOf(2, 1, 0), 4);
-
-  driver_.OnView(Next(FoundingView(3), {FoundingView(3).members[0], FoundingView(3).members[2]}));
-
-  EXPECT_EQ(decided(), 1u);
-  EXPECT_EQ(driver_.LastFolded(), "0 2");
-  EXPECT_EQ(driver_.weights().back(), -3.0);
-  EXPECT_EQ(driver_.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kFenced);
-}
-
-TEST_F(HardsyncTest, AGradientOfAMemberThatDiesAfterwardsStaysInItsRound) {
-  Start(2);
-  driver_.Push(PushOf(1, 1, 0), 4);
-  driver_.OnView(Next(FoundingView(2), {FoundingView(2).members[0]}));
-  EXPECT_EQ(decided(), 0u);
-
-  driver_.Push(PushOf(0, 1, 0), 2);
-
-  EXPECT_EQ(driver_.LastFolded(), "0 1");
-}
-
-TEST_F(HardsyncTest, ARestartedMemberDoesNotCountTwiceInARound) {
-  Start(2);
-  driver_.Push(PushOf(0, 1, 0), 4);
-  const Member again = {WorkerId{0}, Incarnation{9}, false};
-  driver_.OnView(Next(FoundingView(2), {again, FoundingView(2).members[1]}));
-  ShardMachine::PushFacts push = PushOf(0, 1, 0);
-  push.header.identity = IdentityOf(again);
-
-  EXPECT_EQ(driver_.Push(push, 4).reply.outcome, PushOutcome::kDroppedLate);
-
-  driver_.Push(PushOf(1, 1, 0), 2);
-  EXPECT_EQ(driver_.LastFolded(), "0 1");
-}
-
-TEST_F(HardsyncTest, AJoinerOwesNothingBeforeItsFirstTrainingPull) {
-  Start(1);
-  driver_.OnView(Next(FoundingView(1), {FoundingView(1).members[0], Joiner(1)}));
-  PullRequest look = TrainingPullOf(1);
-  look.trains = false;
-  driver_.Pull(look);
-
-  driver_.Push(PushOf(0, 1, 0));
-  EXPECT_EQ(decided(), 1u);
-  EXPECT_EQ(Awaited(), Workers({0}));
-
-  driver_.PublishAll();
-  driver_.Pull(TrainingPullOf(1));
-  EXPECT_EQ(Awaited(), Workers({0, 1}));
-  driver_.Push(PushOf(0, 2, 1));
-  EXPECT_EQ(decided(), 1u);
-  driver_.Push(PushOf(1, 1, 1));
-  EXPECT_EQ(decided(), 2u);
-}
-
-TEST_F(HardsyncTest, AJoinersPullWaitsForTheVersionOfTheOpenRound) {
-  Start(1);
-  driver_.OnView(Next(FoundingView(1), {FoundingView(1).members[0], Joiner(1)}));
-  driver_.Push(PushOf(0, 1, 0));
-
-  const PullDecision decision = driver_.Pull(TrainingPullOf(1));
-
-  // Version 0 is available, but a gradient of it would be late.
-  ASSERT_TRUE(std::holds_alternative<Park>(decision));
-  driver_.PublishAll();
-  EXPECT_EQ(driver_.released().at(std::get<Park>(decision).call).version, Version{1});
 }
 
 TEST_F(HardsyncTest, AJoinerOfAnOpenRoundIsExcusedFromItAndHasWorkInTheNext) {
@@ -239,49 +99,6 @@ TEST_F(HardsyncTest, HandsOutTheBatchesOfTheRoundByRank) {
     const PullDecision decision = driver_.Pull(TrainingPullOf(worker));
     EXPECT_EQ(std::get<Serve>(decision).work, (RoundWork{Kind::kCompute, {worker}}));
   }
-}
-
-TEST_F(HardsyncTest, AnExchangeIsAnsweredWithTheVersionOfItsOwnRound) {
-  Start(2);
-  driver_.Pull(TrainingPullOf(0));
-  const PushDecision first = driver_.Push(ExchangeOf(0, 1, 0));
-  const PushDecision second = driver_.Push(ExchangeOf(1, 1, 0));
-
-  for (const PushDecision& decision : {first, second}) {
-    EXPECT_EQ(decision.reply.version, Version{1});
-    EXPECT_EQ(decision.reply.outcome, PushOutcome::kApplied);
-    ASSERT_TRUE(std::holds_alternative<Park>(*decision.answer));
-    EXPECT_TRUE(driver_.waiting().contains(std::get<Park>(*decision.answer).call));
-  }
-  driver_.PublishAll();
-  EXPECT_EQ(driver_.released().at(std::get<Park>(*first.answer).call).version, Version{1});
-  EXPECT_EQ(driver_.released().at(std::get<Park>(*second.answer).call).work,
-            (RoundWork{Kind::kCompute, {3}}));
-}
-
-TEST_F(HardsyncTest, APushWithoutPullIsBufferedAtOnceUntilTheRoundCloses) {
-  Start(2);
-  const PushDecision first = driver_.Push(PushOf(0, 1, 0));
-  EXPECT_EQ(first.reply.outcome, PushOutcome::kBuffered);
-  EXPECT_FALSE(first.answer.has_value());
-
-  EXPECT_EQ(driver_.Push(PushOf(1, 1, 0)).reply.outcome, PushOutcome::kApplied);
-}
-
-TEST_F(HardsyncTest, ARepeatedExchangeWaitsForTheSameVersion) {
-  Start(2);
-  const PushDecision first = driver_.Push(ExchangeOf(0, 1, 0), 1);
-  driver_.Cancel(std::get<Park>(*first.answer).call);
-
-  const PushDecision again = driver_.Push(ExchangeOf(0, 1, 0), 1);
-
-  EXPECT_EQ(again.reply.outcome, PushOutcome::kDuplicate);
-  EXPECT_EQ(again.reply.version, first.reply.version);
-  EXPECT_FALSE(again.took_effect);
-  driver_.Push(PushOf(1, 1, 0), 1);
-  driver_.PublishAll();
-  EXPECT_EQ(driver_.LastFolded(), "0 1");
-  EXPECT_EQ(driver_.released().at(std::get<Park>(*again.answer).call).version, Version{1});
 }
 
 TEST_F(HardsyncTest, IsNotDrainedWhileARoundHoldsGradients) {
@@ -419,29 +236,6 @@ TEST(HardsyncDrainTest, AFailedRunReleasesParkedCalls) {
   driver.OnPhase(Phase::kFailed);
 
   EXPECT_TRUE(driver.waiting().empty());
-}
-
-TEST(HardsyncRepeatTest, ARepeatedPushWithoutPullIsAnsweredAtOnceToo) {
-  ShardMachineDriver driver(Hardsync());
-  driver.Start(FoundingView(2));
-  ASSERT_FALSE(driver.Push(PushOf(0, 1, 0)).answer.has_value());
-
-  const PushDecision again = driver.Push(PushOf(0, 1, 0));
-
-  EXPECT_EQ(again.reply.outcome, PushOutcome::kDuplicate);
-  EXPECT_TRUE(driver.waiting().empty());
-}
-
-TEST(HardsyncJoinTest, AJoinerAnsweredWithRoundWorkOwesThatRound) {
-  ShardMachineDriver driver(Hardsync());
-  View view = FoundingView(2);
-  view.members[1].founding = false;
-  driver.Start(view);
-  driver.Push(ExchangeOf(1, 1, 0), 1);
-  driver.Push(PushOf(0, 1, 0), 1);
-  driver.PublishAll();
-
-  EXPECT_EQ(driver.LackedMembers(), Workers({0, 1}));
 }
 
 TEST_F(HardsyncTest, WhenWorkEndsTheOpenRoundIsTheLast) {

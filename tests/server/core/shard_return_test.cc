@@ -58,33 +58,6 @@ class ShardReturnTest : public testing::Test {
   std::optional<ShardMachineDriver> driver_;
 };
 
-TEST_F(ShardReturnTest, WhatCameAfterTheSavedVersionIsGone) {
-  StartAsync();
-
-  driver_->Return(Life{1});
-
-  core().CheckInvariants();
-  EXPECT_EQ(core().life(), Life{1});
-  EXPECT_EQ(core().life_begin(), Version{2});
-  EXPECT_EQ(core().decided(), Version{2});
-  EXPECT_EQ(core().published(), Version{2});
-  EXPECT_EQ(core().examples_applied(), 64u);
-  EXPECT_EQ(core().lag().gradients(), 2u);
-  EXPECT_TRUE(core().is_initialized());
-}
-
-TEST_F(ShardReturnTest, SequencesBeginAnewAndVersionsGoOn) {
-  StartAsync();
-  driver_->Return(Life{1});
-
-  const PushReply reply = driver_->Push(InLife(1, PushOf(0, 1, 2)), 1000).reply;
-
-  EXPECT_EQ(reply.outcome, PushOutcome::kApplied);
-  EXPECT_EQ(reply.version, Version{3});
-  EXPECT_EQ(reply.life, Life{1});
-  EXPECT_EQ(driver_->weights(), (std::vector<double>{0, -1, -11, -1011}));
-}
-
 TEST_F(ShardReturnTest, APushOfTheLifeBeforeThatIsLostIsRefused) {
   StartAsync();
   driver_->Return(Life{1});
@@ -165,43 +138,6 @@ TEST_F(ShardReturnTest, OutOfStepAPullOfALifeThatIsNotToComeIsAnswered) {
   const PullDecision decision = driver_->Pull(InLife(1, TrainingPullOf(0, /*min_version=*/9)));
 
   EXPECT_EQ(std::get<Serve>(decision).version, Version{3});
-}
-
-TEST_F(ShardReturnTest, OnlyTheSavedVersionIsKeptForReaders) {
-  ShardMachine::Options options = WithSaves({Policy::kAsync});
-  options.versions_kept = 3;
-  Start(options);
-  for (uint64_t version = 0; version < 5; ++version) {
-    driver_->Push(PushOf(0, version + 1, version), 1);
-    driver_->PublishAll();
-  }
-  driver_->OnSaveOrder(OrderOf(1));
-  driver_->Return(Life{1});
-  EXPECT_EQ(core().oldest_kept(), Version{5});
-
-  for (uint64_t version = 5; version < 9; ++version) {
-    driver_->Push(InLife(1, PushOf(0, version - 4, version)), 1);
-    driver_->PublishAll();
-    core().CheckInvariants();
-  }
-  EXPECT_EQ(core().oldest_kept(), Version{7});
-}
-
-TEST_F(ShardReturnTest, CallsAndMemoryOfTheLifeBeforeAreFree) {
-  Start(WithSaves({Policy::kSoftsync}));
-  driver_->Pull(TrainingPullOf(0, /*min_version=*/5));
-  driver_->Push(PushOf(0, 1, 0), 1);
-  driver_->core().OnPull(CallId{1001}, TrainingPullOf(1));
-  const PushHeader arriving = PushOf(1, 1, 0).header;
-  ASSERT_FALSE(driver_->core().OnPushHeader(arriving).refusal.has_value());
-
-  driver_->core().Restore(Returned(driver_->saved().back(), Life{1}));
-
-  core().CheckInvariants();
-  EXPECT_EQ(core().waiting(), 0u);
-  EXPECT_EQ(core().pulls_under_way(), 0u);
-  EXPECT_EQ(core().bytes_queued(), 0u);
-  EXPECT_EQ(core().round().contributions(), 0u);
 }
 
 TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {

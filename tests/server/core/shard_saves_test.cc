@@ -54,13 +54,6 @@ class ShardSavesUnderPolicy : public ShardSavesTest, public testing::WithParamIn
   ShardMachineDriver driver_{WithSaves(GetParam().consistency)};
 };
 
-TEST_P(ShardSavesUnderPolicy, TheInitialWeightsAreSaved) { EXPECT_EQ(saved(), (Versions{0})); }
-
-TEST_P(ShardSavesUnderPolicy, NothingElseIsSavedWithoutAnOrder) {
-  for (int i = 0; i < 5; ++i) MakeVersion();
-  EXPECT_EQ(saved(), (Versions{0}));
-}
-
 TEST_P(ShardSavesUnderPolicy, AnOrderSavesOneVersion) {
   driver_.OnSaveOrder(OrderOf(1, is_in_step() ? 3 : 0));
   for (int i = 0; i < 5; ++i) MakeVersion();
