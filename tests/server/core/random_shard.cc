@@ -3,11 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <functional>
 #include <iterator>
 #include <numeric>
 
-#include "server/core/shard_return.h"
 #include "tests/support/shard_machine_driver.h"
 
 namespace slipstream {
@@ -21,31 +19,28 @@ constexpr double kWrongGradient = 1e9;
 
 struct Wrong {
   PushOutcome outcome;
-  std::function<void(PushFacts&)> spoil;
+  void (*spoil)(PushFacts& push);
 };
 
-const std::vector<Wrong>& Wrongs() {
-  static const std::vector<Wrong> wrongs = {
-      {PushOutcome::kWrongRun, [](PushFacts& push) { ++push.header.identity.run; }},
-      {PushOutcome::kWrongShardMap, [](PushFacts& push) { ++push.header.shard_map; }},
-      {PushOutcome::kOutOfSequence,
-       [](PushFacts& push) { push.header.sequence = Next(push.header.sequence); }},
-      {PushOutcome::kShapeMismatch, [](PushFacts& push) { ++push.header.count; }},
-      {PushOutcome::kLengthMismatch, [](PushFacts& push) { --push.values_received; }},
-      {PushOutcome::kNonfinite, [](PushFacts& push) { push.is_finite = false; }},
-      {PushOutcome::kFutureVersion,
-       [](PushFacts& push) { push.header.base = Version{1'000'000'000}; }},
-      {PushOutcome::kFenced,
-       [](PushFacts& push) { push.header.identity.incarnation = Incarnation{}; }},
-      {PushOutcome::kRetryLater,
-       [](PushFacts& push) { push.header.identity.incarnation = Incarnation{1'000'000}; }}};
-  return wrongs;
-}
+constexpr Wrong kWrongs[] = {
+    {PushOutcome::kWrongRun, [](PushFacts& push) { ++push.header.identity.run; }},
+    {PushOutcome::kWrongShardMap, [](PushFacts& push) { ++push.header.shard_map; }},
+    {PushOutcome::kOutOfSequence,
+     [](PushFacts& push) { push.header.sequence = Next(push.header.sequence); }},
+    {PushOutcome::kShapeMismatch, [](PushFacts& push) { ++push.header.count; }},
+    {PushOutcome::kLengthMismatch, [](PushFacts& push) { --push.values_received; }},
+    {PushOutcome::kNonfinite, [](PushFacts& push) { push.is_finite = false; }},
+    {PushOutcome::kFutureVersion,
+     [](PushFacts& push) { push.header.base = Version{1'000'000'000}; }},
+    {PushOutcome::kFenced,
+     [](PushFacts& push) { push.header.identity.incarnation = Incarnation{}; }},
+    {PushOutcome::kRetryLater,
+     [](PushFacts& push) { push.header.identity.incarnation = Incarnation{1'000'000}; }}};
 
 std::string ToString(const ShardEvent& event) {
   static constexpr const char* kNames[] = {
-      "view",    "phase",      "initialized",     "push",  "pull", "pull done", "cancel",
-      "publish", "save order", "awaited readers", "return"};
+      "view",    "phase",      "initialized",     "push",        "pull",  "pull done", "cancel",
+      "publish", "save order", "awaited readers", "process end", "return"};
   std::string text = kNames[static_cast<int>(event.kind)];
   if (event.call != CallId{}) text += ", call " + std::to_string(Value(event.call));
   if (event.kind != ShardEvent::Kind::kPush) return text;
@@ -53,13 +48,6 @@ std::string ToString(const ShardEvent& event) {
   return text + ", push " + std::to_string(Value(header.sequence)) + " of worker " +
          std::to_string(Value(header.identity.worker)) + " of version " +
          std::to_string(Value(header.base));
-}
-
-ShardPlan Plan() {
-  ShardPlan plan = TestPlan();
-  plan.batches_per_epoch = 10;
-  plan.examples_per_epoch = 320;
-  return plan;
 }
 
 /// Returns options with plenty of room for pushes and waiting calls, which the properties do not
@@ -80,12 +68,12 @@ ShardMachine::Options OptionsOf(const ShardSetting& setting, RandomStream& rando
 }
 
 ShardEffect ApplyPush(const ShardEvent& event, ShardMachine& machine) {
-  ShardEffect result;
+  ShardEffect effect;
   const PushAdmission admission = machine.OnPushHeader(event.push.header);
   if (const std::optional<PushReply>& refusal = admission.refusal) {
-    result.output.record = {event.push.header, *refusal, false};
-    result.output.answers.push_back({.call = event.call, .push = *refusal});
-    return result;
+    effect.output.record = {event.push.header, *refusal, false};
+    effect.output.answers.push_back({.call = event.call, .push = *refusal});
+    return effect;
   }
   PushFacts push = event.push;
   push.push = admission.push;
@@ -111,6 +99,8 @@ ShardOutput OutputOf(const ShardEvent& event, ShardMachine& machine) {
       return machine.OnSaveOrder(event.save);
     case ShardEvent::Kind::kAwaitedReaders:
       return machine.OnAwaitedReaders(event.readers);
+    case ShardEvent::Kind::kProcessEnd:
+      return machine.OnProcessEnd(event.end);
     case ShardEvent::Kind::kCancel:
       EXPECT_TRUE(machine.OnCancelled(event.call)) << "it was waiting";
       return {};
@@ -125,6 +115,13 @@ ShardOutput OutputOf(const ShardEvent& event, ShardMachine& machine) {
 
 }  // namespace
 
+ShardPlan RandomShardPlan() {
+  ShardPlan plan = TestPlan();
+  plan.batches_per_epoch = 10;
+  plan.examples_per_epoch = 320;
+  return plan;
+}
+
 bool ShardSetting::has_naive_rounds() const {
   const PolicyKind policy = consistency.policy;
   const bool is_known = policy == PolicyKind::kHardsync || policy == PolicyKind::kSoftsync ||
@@ -134,12 +131,12 @@ bool ShardSetting::has_naive_rounds() const {
 }
 
 ShardEffect Apply(const ShardEvent& event, ShardMachine& machine) {
-  ShardEffect result = event.kind == ShardEvent::Kind::kPush
+  ShardEffect effect = event.kind == ShardEvent::Kind::kPush
                            ? ApplyPush(event, machine)
                            : ShardEffect{.output = OutputOf(event, machine)};
-  machine.ReleaseBytes(result.output.folds.size() * Plan().count * sizeof(float));
+  machine.ReleaseBytes(effect.output.folds.size() * RandomShardPlan().count * sizeof(float));
   machine.CheckInvariants();
-  return result;
+  return effect;
 }
 
 RandomShard::RandomShard(const ShardSetting& setting, uint64_t seed, ShardsSeen& seen)
@@ -147,21 +144,21 @@ RandomShard::RandomShard(const ShardSetting& setting, uint64_t seed, ShardsSeen&
       random_(seed, 11),
       options_(OptionsOf(setting, random_)),
       machine_(options_),
-      properties_(PropertiesOf(setting, options_, seed, seen)) {
+      properties_(PropertiesOf(setting_, options_, seed, seen)) {
   const uint32_t ends = 5 + random_.Below(30);
   using Self = RandomShard;
   if (setting.publishes) {
-    chances_ = {{20, &Self::Push},      {20, &Self::Publish}, {20, &Self::Pull},
-                {ends, &Self::EndPull}, {5, &Self::Cancel},   {3, &Self::ChangeView},
-                {2, &Self::OrderSave},  {1, &Self::Return}};
+    chances_ = {{20, &Self::Push},      {20, &Self::Publish},   {20, &Self::Pull},
+                {ends, &Self::EndPull}, {5, &Self::Cancel},     {3, &Self::ChangeView},
+                {2, &Self::OrderSave},  {1, &Self::EndProcess}, {1, &Self::Return}};
   } else {
     chances_ = {{35, &Self::Push},        {10, &Self::PushWrong}, {10, &Self::Repeat},
                 {15, &Self::Pull},        {ends, &Self::EndPull}, {4, &Self::Cancel},
                 {3, &Self::ChangeView},   {25, &Self::Publish},   {3, &Self::OrderSave},
-                {2, &Self::AwaitReaders}, {1, &Self::Return}};
+                {2, &Self::AwaitReaders}, {1, &Self::EndProcess}, {1, &Self::Return}};
   }
   if (setting.awaits_readers) chances_.resize(4);
-  machine_.SetPlan(Plan());
+  machine_.SetPlan(RandomShardPlan());
   const uint32_t workers = setting.publishes ? 1 : 1 + random_.Below(5);
   Happen({.kind = Kind::kView, .view = FoundingView(workers)});
   Happen({.kind = Kind::kPhase, .phase = Phase::kTraining});
@@ -210,16 +207,15 @@ void RandomShard::Happen(const ShardEvent& event) {
   std::string described;
   if (event.may_be_refused) described = Describe(machine_);
   const Version decided = machine_.decided();
-  const Version published = machine_.published();
-  const ShardEffect result = Apply(event, machine_);
-  const ShardStep step = {event, result, machine_, decided, published, std::move(described)};
+  const ShardEffect effect = Apply(event, machine_);
+  const ShardStep step = {event, effect, machine_, decided, std::move(described)};
   for (const std::unique_ptr<ShardProperty>& property : properties_) {
     SCOPED_TRACE("property: " + property->name());
     SCOPED_TRACE("event: " + ToString(event));
     property->Check(step);
     if (testing::Test::HasFailure()) return;
   }
-  NoteCalls(event, result.output);
+  NoteCalls(event, effect.output);
 }
 
 void RandomShard::NoteCalls(const ShardEvent& event, const ShardOutput& output) {
@@ -238,7 +234,8 @@ void RandomShard::NoteCalls(const ShardEvent& event, const ShardOutput& output) 
 
 template <typename Container>
 auto RandomShard::OneOf(Container& container) {
-  return std::next(container.begin(), random_.Below(static_cast<uint32_t>(container.size())));
+  return std::next(std::begin(container),
+                   random_.Below(static_cast<uint32_t>(std::size(container))));
 }
 
 std::optional<Member> RandomShard::RandomMember() {
@@ -303,7 +300,7 @@ void RandomShard::Push() {
 void RandomShard::PushWrong() {
   const std::optional<Member> member = RandomMember();
   if (!member.has_value() || !setting_.has_naive_rounds()) return;
-  const Wrong& wrong = *OneOf(Wrongs());
+  const Wrong& wrong = *OneOf(kWrongs);
   PushFacts push = NextPush(*member, RandomBase());
   wrong.spoil(push);
   Push(push, kWrongGradient, wrong.outcome);
@@ -332,7 +329,7 @@ Stamp RandomShard::RandomStamp() {
 }
 
 void RandomShard::Pull() {
-  PullRequest request = {.shard_map = Plan().shard_map, .min_life = machine_.life()};
+  PullRequest request = {.shard_map = RandomShardPlan().shard_map, .min_life = machine_.life()};
   if (setting_.awaits_readers && machine_.WaitingPulls() + sending_.size() > 0) return;
   if (random_.Below(2) == 0) {
     const uint32_t ahead = setting_.awaits_readers ? 0 : random_.Below(4);
@@ -398,6 +395,19 @@ void RandomShard::AwaitReaders() {
     if (setting_.awaits_readers || random_.Below(2) == 0) readers[reader] = 1 + random_.Below(4);
   }
   Happen({.kind = Kind::kAwaitedReaders, .readers = readers});
+}
+
+/// The process ends, and the next one has come to the same state, but for calls and, perhaps, some
+/// versions and the newest checkpoint.
+void RandomShard::EndProcess() {
+  const uint64_t oldest = Value(machine_.oldest_kept());
+  const auto kept = static_cast<uint32_t>(Value(machine_.published()) - oldest + 1);
+  EndedProcess end = {.oldest_kept = Version{oldest + random_.Below(kept)},
+                      .bytes_held = machine_.bytes_queued()};
+  if (random_.Below(2) == 0) end.saved = machine_.state().saves.last_saved();
+  Happen({.kind = Kind::kProcessEnd, .end = end});
+  waiting_.clear();
+  sending_.clear();
 }
 
 /// The process ends, and the next one goes on from the state that was saved last.

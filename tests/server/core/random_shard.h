@@ -17,6 +17,7 @@
 #include "common/run/run_spec.h"
 #include "server/core/shard_machine.h"
 #include "server/core/shard_output.h"
+#include "server/core/shard_return.h"
 
 namespace slipstream {
 
@@ -33,6 +34,7 @@ struct ShardEvent {
     kPublish,
     kSaveOrder,
     kAwaitedReaders,
+    kProcessEnd,
     kReturn,
   };
 
@@ -51,6 +53,7 @@ struct ShardEvent {
   Phase phase{};
   SaveOrder save = {};
   LagLimits readers = {};
+  EndedProcess end = {};
 
   /// The life that begins, and the state that it begins with.
   Life life{};
@@ -65,16 +68,18 @@ struct ShardEffect {
   std::optional<Forecast> draft;
 };
 
+/// The plan of all random shards.
+ShardPlan RandomShardPlan();
+
 /// Has the event happen to a machine, whose payloads are free once they are folded.
 ShardEffect Apply(const ShardEvent& event, ShardMachine& machine);
 
-/// An event that has happened, as the checkers see it.
+/// An event that has happened, as the properties see it.
 struct ShardStep {
   const ShardEvent& event;
   const ShardEffect& effect;
   const ShardMachine& machine;  // After the event.
   Version decided_before;
-  Version published_before;
   std::string described_before;  // Of pushes that may be refused.
 };
 
@@ -89,7 +94,7 @@ struct ShardSetting {
   bool publishes = false;
   bool awaits_readers = false;
 
-  /// Whether NaiveShard has the rules of its rounds.
+  /// Whether NaiveRounds knows the rules of its rounds.
   bool has_naive_rounds() const;
 
   friend std::ostream& operator<<(std::ostream& out, const ShardSetting& setting) {
@@ -119,14 +124,15 @@ class ShardProperty {
   virtual void Check(const ShardStep& step) = 0;
 };
 
-/// Returns all properties of shards with these options. Each has to see all events.
+/// Returns all properties of shards with these options, which must outlive them, as `setting` and
+/// `seen` must. Each has to see all events.
 std::vector<std::unique_ptr<ShardProperty>> PropertiesOf(const ShardSetting& setting,
                                                          const ShardMachine::Options& options,
                                                          uint64_t seed, ShardsSeen& seen);
 
 /// A random history of one shard: right, wrong and repeated pushes, pulls of workers and readers,
-/// members that come and go, saves, returns and the end of the run. After each event all properties
-/// are checked.
+/// members that come and go, saves, processes that end, returns to what was saved, and the end of
+/// the run. After each event all properties are checked.
 ///
 /// Not thread-safe: one owner.
 class RandomShard {
@@ -153,6 +159,7 @@ class RandomShard {
   void ChangeView();
   void OrderSave();
   void AwaitReaders();
+  void EndProcess();
   void Return();
   void Publish();
   void PublishAll();

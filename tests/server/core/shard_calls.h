@@ -167,6 +167,11 @@ class CallsAreAnswered : public ShardProperty {
         made_.resize(Value(step.machine.decided()) + 1);
         published_ = kept_from_ = step.machine.decided();
         break;
+      case Kind::kProcessEnd:
+        waits_.clear();
+        reads_.clear();
+        kept_from_ = std::max(kept_from_, event.end.oldest_kept);
+        break;
       case Kind::kCancel:
         ASSERT_EQ(waits_.erase(event.call), 1u);
         break;
@@ -301,6 +306,7 @@ class CallsAreAnswered : public ShardProperty {
   }
 
   void CheckWaiting(const ShardMachine& machine) {
+    ASSERT_EQ(machine.published(), published_);
     ASSERT_EQ(machine.waiting(), waits_.size());
     ASSERT_EQ(machine.pulls_under_way(), reads_.size());
     ASSERT_LE(VersionsReadAndNotKept().size(), ShardMachine::kReaderVersionsMax);

@@ -178,10 +178,7 @@ class SameThroughBytes : public ShardProperty {
  public:
   SameThroughBytes(const ShardMachine::Options& options, uint64_t seed, ShardsSeen& seen)
       : random_(seed, 31), twin_(options), seen_(seen) {
-    ShardPlan plan = TestPlan();
-    plan.batches_per_epoch = 10;
-    plan.examples_per_epoch = 320;
-    twin_.SetPlan(plan);
+    twin_.SetPlan(RandomShardPlan());
   }
 
   std::string name() const override { return "a state that went through bytes is the same"; }

@@ -155,6 +155,7 @@ TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {
   EXPECT_EQ(core().waiting(), 0u);
   EXPECT_EQ(core().pulls_under_way(), 0u);
   EXPECT_EQ(core().bytes_queued(), 0u);
+  EXPECT_EQ(core().members().At(WorkerId{1}).pushes_arriving, 0u);
   EXPECT_FALSE(core().state().intake.draft().has_value());
 }
 
@@ -284,65 +285,6 @@ TEST_F(ShardReturnTest, AShardMayReturnFromAStateThatItSavedInALaterLife) {
   EXPECT_EQ(driver_->Push(InLife(4, PushOf(0, 1, 3)), 1).reply.outcome, PushOutcome::kApplied);
 }
 
-// The state as bytes.
-
-/// Returns a machine that has come to the same state in another process, once that has taken over.
-ShardMachine NextProcess(const ShardMachine& machine, const ShardMachine::Options& options,
-                         const EndedProcess& end) {
-  ShardMachine next(options);
-  next.Restore(machine.state());
-  EXPECT_FALSE(next.OnProcessEnd(end).saves);
-  return next;
-}
-
-TEST_F(ShardReturnTest, InTheSameLifeTheNextProcessKnowsAllButTheCalls) {
-  Start(WithSaves({Policy::kAsync}));
-  driver_->Push(PushOf(0, 1, 0), 1);
-  driver_->PublishAll();
-  driver_->Pull({.shard_map = TestPlan().shard_map, .min_version = Version{9}});
-  driver_->core().OnPull(CallId{90}, {.shard_map = TestPlan().shard_map});
-  driver_->core().OnPushHeader(PushOf(1, 1, 1).header);
-  ASSERT_EQ(core().waiting(), 1u);
-  ASSERT_EQ(core().pulls_under_way(), 1u);
-
-  const EndedProcess end = {.oldest_kept = Version{1}, .saved = core().state().saves.last_saved()};
-  const ShardMachine next = NextProcess(core(), WithSaves({Policy::kAsync}), end);
-
-  next.CheckInvariants();
-  EXPECT_EQ(next.waiting(), 0u);
-  EXPECT_EQ(next.pulls_under_way(), 0u);
-  EXPECT_EQ(next.bytes_queued(), 0u);
-  EXPECT_EQ(next.members().At(WorkerId{1}).pushes_arriving, 0u);
-  EXPECT_EQ(next.life(), Life{});
-  EXPECT_EQ(next.published(), Version{1});
-  EXPECT_EQ(next.members().At(WorkerId{0}).expected(), Sequence{2});
-}
-
-TEST_F(ShardReturnTest, InTheSameLifeVersionsWhoseValuesAreGoneAreNotKept) {
-  ShardMachine::Options options = WithSaves({Policy::kAsync});
-  options.versions_kept = 3;
-  Start(options);
-  for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-    driver_->Push(PushOf(0, sequence, sequence - 1), 1);
-    driver_->PublishAll();
-  }
-  ASSERT_EQ(core().oldest_kept(), Version{1});
-
-  const EndedProcess end = {.oldest_kept = Version{2}, .saved = core().state().saves.last_saved()};
-  ShardMachine next = NextProcess(core(), options, end);
-
-  next.CheckInvariants();
-  EXPECT_EQ(next.oldest_kept(), Version{2});
-  for (uint64_t sequence = 4; sequence <= 5; ++sequence) {
-    ShardMachine::PushFacts push = PushOf(0, sequence, sequence - 1);
-    push.push = next.OnPushHeader(push.header).push;
-    next.OnPush(CallId{sequence}, push);
-    next.OnPublished(Version{sequence});
-    next.CheckInvariants();
-  }
-  EXPECT_EQ(next.oldest_kept(), Version{3});
-}
-
 TEST_F(ShardReturnTest, InTheSameLifeASaveThatDidNotComeToTheDiskIsDueAgain) {
   StartAsync();
   ASSERT_EQ(core().state().saves.last_saved(), Version{2});
@@ -354,6 +296,8 @@ TEST_F(ShardReturnTest, InTheSameLifeASaveThatDidNotComeToTheDiskIsDueAgain) {
 
   EXPECT_EQ(next.state().saves.last_saved(), Version{3});
 }
+
+// The state as bytes.
 
 TEST_F(ShardReturnTest, BytesThatEndTooEarlyOrTooLateAreNoState) {
   StartAsync();
