@@ -31,8 +31,8 @@
 #include "common/run/shards.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
+#include "server/data_plane/run_start.h"
 #include "server/listen/access.h"
-#include "server/service/run_start.h"
 #include "server/storage/checkpoint_store.h"
 
 namespace slipstream {

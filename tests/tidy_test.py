@@ -25,13 +25,13 @@ class IncludeTest(unittest.TestCase):
 
     def test_a_folder_includes_itself_and_those_of_its_line(self):
         for path, include, is_allowed in (
-                ("server/service/a.cc", '"server/service/b.h"', True),
-                ("server/service/a.cc", '"server/core/b.h"', True),
-                ("server/service/a.cc", '"worker/core/b.h"', False),
-                ("server/core/a.cc", '"server/service/b.h"', False),
+                ("server/data_plane/a.cc", '"server/data_plane/b.h"', True),
+                ("server/data_plane/a.cc", '"server/core/b.h"', True),
+                ("server/data_plane/a.cc", '"worker/core/b.h"', False),
+                ("server/core/a.cc", '"server/data_plane/b.h"', False),
                 ("server/storage/a.cc", '"server/core/b.h"', True),
-                ("server/storage/a.cc", '"server/service/b.h"', False),
-                ("server/ps_server.cc", '"server/service/b.h"', True),
+                ("server/storage/a.cc", '"server/data_plane/b.h"', False),
+                ("server/ps_server.cc", '"server/data_plane/b.h"', True),
                 ("server/ps_server.cc", '"worker/core/b.h"', False),
                 ("worker/client/a.cc", '"worker/core/b.h"', True),
                 ("worker/client/a.cc", '"worker/data/b.h"', False),
@@ -42,9 +42,9 @@ class IncludeTest(unittest.TestCase):
                 ("common/base/a.cc", '"common/layout/b.h"', False),
                 ("common/kernels/a.cc", '"common/layout/b.h"', False),
                 ("common/config/a.cc", '"server/core/b.h"', False),
-                ("deploy/psctl/checkpoint/a.cc", '"server/service/b.h"', True),
+                ("deploy/psctl/checkpoint/a.cc", '"server/data_plane/b.h"', True),
                 ("deploy/psctl/operate/a.cc", '"worker/core/b.h"', False),
-                ("server/service/a.cc", '"tests/support/b.h"', False),
+                ("server/data_plane/a.cc", '"tests/support/b.h"', False),
                 ("tests/server/a_test.cc", '"tests/support/b.h"', True),
                 ("tests/server/a_test.cc", '"worker/core/b.h"', True)):
             (self.assert_accepted if is_allowed else self.assert_refused)(path, include)
@@ -98,12 +98,12 @@ class CallTest(unittest.TestCase):
 
     def test_nothing_but_a_test_sleeps(self):
         for call in ("std::this_thread::sleep_for(x);", "absl::SleepFor(x);", "usleep(3);"):
-            self.assertEqual(len(messages("server/service/a.cc", call + "\n")), 1, call)
+            self.assertEqual(len(messages("server/data_plane/a.cc", call + "\n")), 1, call)
             self.assertEqual(messages("tests/server/a_test.cc", call + "\n"), [], call)
 
     def test_names_say_what_a_class_is(self):
-        self.assertEqual(len(messages("server/service/a.cc", "class PushManager {};\n")), 1)
-        self.assertEqual(messages("server/service/a.cc", "class PushQueue {};\n"), [])
+        self.assertEqual(len(messages("server/data_plane/a.cc", "class PushManager {};\n")), 1)
+        self.assertEqual(messages("server/data_plane/a.cc", "class PushQueue {};\n"), [])
 
 
 class GuardTest(unittest.TestCase):
@@ -299,7 +299,10 @@ cc_library(
 package(default_visibility = [
     "//deploy/psctl/checkpoint:__pkg__",
     "//server/aggregator:__pkg__",
-    "//server/service:__pkg__",
+    "//server/control_plane:__pkg__",
+    "//server/core/coordinator:__pkg__",
+    "//server/core/shard:__pkg__",
+    "//server/data_plane:__pkg__",
     "//server/status:__pkg__",
     "//server/storage:__pkg__",
     "//server:__pkg__",

@@ -20,8 +20,8 @@
 #include "server/aggregator/aggregator_pulls.h"
 #include "server/aggregator/push_group.h"
 #include "server/aggregator/uplink.h"
-#include "server/core/coordinator_orders.h"
-#include "server/service/data_plane_engine.h"
+#include "server/core/orders.h"
+#include "server/data_plane/data_plane_engine.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {

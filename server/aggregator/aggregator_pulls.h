@@ -11,7 +11,7 @@
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
-#include "server/service/waiting_call.h"
+#include "server/data_plane/waiting_call.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {

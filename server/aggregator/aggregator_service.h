@@ -6,9 +6,9 @@
 
 #include "server/aggregator/aggregator.h"
 #include "server/aggregator/uplink.h"
+#include "server/control_plane/server_orders.h"
+#include "server/data_plane/data_plane.h"
 #include "server/listen/connections.h"
-#include "server/service/data_plane.h"
-#include "server/service/server_orders.h"
 
 namespace slipstream {
 

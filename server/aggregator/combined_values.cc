@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/kernels/fold.h"
-#include "server/core/round.h"
+#include "server/core/shard/round.h"
 
 namespace slipstream {
 

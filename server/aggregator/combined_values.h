@@ -5,7 +5,7 @@
 #include <span>
 
 #include "common/run/policy_rows.h"
-#include "server/service/push_assembly.h"
+#include "server/data_plane/push_assembly.h"
 
 namespace slipstream {
 
@@ -22,9 +22,9 @@ struct WeighedPayload {
 
 /// Writes to `to` the mean of gradients, each multiplied by its clip, and weighed by its examples
 /// if rounds of the policy do so. They are summed in the given order, and with the arithmetic of a
-/// shard's round (server/core/round.h), so a gradient that is alone comes out as it is. Frees each
-/// payload once it is read. REQUIRES: there is a gradient; each has to.size() values; `weighing` is
-/// not kSum.
+/// shard's round (server/core/shard/round.h), so a gradient that is alone comes out as it is. Frees
+/// each payload once it is read. REQUIRES: there is a gradient; each has to.size() values;
+/// `weighing` is not kSum.
 void CombineValues(std::span<WeighedPayload> gradients, PolicyTraits::Weighing weighing,
                    std::span<float> to);
 

@@ -8,7 +8,7 @@
 
 #include "common/protocol/shard_messages.h"
 #include "server/aggregator/uplink.h"
-#include "server/service/shard.h"
+#include "server/data_plane/shard.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {

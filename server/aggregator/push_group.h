@@ -17,10 +17,10 @@
 #include "proto/status.pb.h"
 #include "server/aggregator/combined_values.h"
 #include "server/aggregator/part_answers.h"
-#include "server/core/combiner.h"
-#include "server/core/coordinator_orders.h"
-#include "server/service/push_assembly.h"
-#include "server/service/shard.h"
+#include "server/core/orders.h"
+#include "server/core/shard/combiner.h"
+#include "server/data_plane/push_assembly.h"
+#include "server/data_plane/shard.h"
 #include "server/storage/buffer_pool.h"
 
 namespace slipstream {

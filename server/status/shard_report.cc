@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "common/run/run_spec.h"
-#include "server/core/histogram.h"
+#include "server/core/shard/histogram.h"
 
 namespace slipstream {
 namespace {

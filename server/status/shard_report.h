@@ -3,8 +3,8 @@
 
 #include "absl/time/time.h"
 #include "proto/status.pb.h"
-#include "server/core/lag_tracker.h"
-#include "server/core/shard_machine.h"
+#include "server/core/shard/lag_tracker.h"
+#include "server/core/shard/shard_machine.h"
 #include "server/status/round_clock.h"
 #include "server/status/step_times.h"
 

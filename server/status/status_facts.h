@@ -13,9 +13,9 @@
 #include "common/protocol/view.h"
 #include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
-#include "server/core/coordinator.h"
-#include "server/core/coordinator_evaluations.h"
-#include "server/core/coordinator_membership.h"
+#include "server/core/coordinator/coordinator.h"
+#include "server/core/coordinator/evaluations.h"
+#include "server/core/coordinator/membership.h"
 #include "server/core/run_stages.h"
 
 namespace slipstream {

@@ -8,7 +8,7 @@
 
 #include "common/layout/tensor_parts.h"
 #include "common/model_file/model_file.h"
-#include "server/core/coordinator_initialization.h"
+#include "server/core/coordinator/initialization.h"
 
 namespace slipstream {
 namespace {

@@ -23,7 +23,7 @@
 #include "common/rpc/library_settings.h"
 #include "common/rpc/transport_options.h"
 #include "common/wire/chunk_bytes.h"
-#include "server/service/shard_service.h"
+#include "server/data_plane/shard_service.h"
 #include "tests/benchmarks/child_process.h"
 #include "tests/benchmarks/naive_exchange.h"
 #include "tests/support/loopback.h"

@@ -18,8 +18,8 @@
 #include "common/local/shared_arena.h"
 #include "common/wire/chunk_wire.h"
 #include "common/wire/message_notes.h"
-#include "server/service/shared_memory_channel.h"
-#include "server/service/shared_memory_use.h"
+#include "server/data_plane/shared_memory_channel.h"
+#include "server/data_plane/shared_memory_use.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 

@@ -17,7 +17,7 @@
 #include "common/base/limits.h"
 #include "common/local/shared_arena.h"
 #include "common/wire/chunk_wire.h"
-#include "server/service/push_framing.h"
+#include "server/data_plane/push_framing.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "worker/client/weights_arrival.h"

@@ -18,7 +18,7 @@
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "proto/coordinator.pb.h"
-#include "server/service/orders_wire.h"
+#include "server/control_plane/orders_wire.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/worker/data/gzip.h"
 #include "tests/worker/data/npy_array.h"

@@ -17,8 +17,8 @@
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
+#include "server/core/coordinator/stop_conditions.h"
 #include "server/core/saved_version.h"
-#include "server/core/stop_conditions.h"
 
 namespace slipstream {
 

@@ -13,8 +13,10 @@ load("//tests/support:python_test.bzl", "python_test")
 SOURCES = [
     "//common/policy:policy_together",
     "//common/protocol:composite_push.cc",
-    "//server/core:core_together",
-    "//server/service:service_together",
+    "//server/core/coordinator:coordinator_together",
+    "//server/core/shard:shard_together",
+    "//server/control_plane:control_plane_together",
+    "//server/data_plane:data_plane_together",
     "//server/storage:storage_together",
     "//tests/simulation:simulator_together",
     "//worker/client:client_together",
@@ -27,7 +29,7 @@ SOURCES_MAX = 16
 # Name: (path of the source, [(text to replace, replacement)])
 PLANTED_BUGS = {
     # A repeated push counts again.
-    "duplicate_check_off": ("server/core/shard_machine.cc", [(
+    "duplicate_check_off": ("server/core/shard/shard_machine.cc", [(
         "Decide(facts, output)",
         "Decide([&] {" +
         "  PushFacts again = facts;" +
@@ -44,32 +46,32 @@ PLANTED_BUGS = {
         "                              : member.owes))",
     )]),
     # The base version is taken when the push is applied, not when its weights were read.
-    "base_fixed_late": ("server/core/shard_machine.cc", [(
+    "base_fixed_late": ("server/core/shard/shard_machine.cc", [(
         "  PushFacts again = facts;",
         "  PushFacts again = facts; if (PLANTED) again.header.base = decided();",
     )]),
     # A call is answered when its version is ordered, before it is published.
-    "answers_early": ("server/core/pull_judge.cc", [(
+    "answers_early": ("server/core/shard/pull_judge.cc", [(
         "if (version > published() &&",
         "if (version > (PLANTED ? decided() : published()) &&",
     )]),
     # A worker just beyond the allowed lead over the slowest goes on.
-    "condition_released_too_early": ("server/core/member_pace.cc", [(
+    "condition_released_too_early": ("server/core/shard/member_pace.cc", [(
         "*slowest_ < condition.slowest)",
         "Value(*slowest_) + (PLANTED ? 1 : 0) < Value(condition.slowest))",
     )]),
     # A worker that waited for the slowest goes on without the slowest's pushes.
-    "released_before_it_is_seen": ("server/core/member_pace.cc", [(
+    "released_before_it_is_seen": ("server/core/shard/member_pace.cc", [(
         "{.version = std::max(condition.version, decided)};",
         "{.version = PLANTED ? condition.version : std::max(condition.version, decided)};",
     )]),
     # A version of weights that change in place is published once as many gradients were added, whichever.
-    "added_is_not_what_is_counted": ("server/service/shard.cc", [(
+    "added_is_not_what_is_counted": ("server/data_plane/shard.cc", [(
         "made_early_.emplace(*job.version(),",
         "made_early_.emplace(PLANTED ? Next(machine_.published()) : *job.version(),",
     )]),
     # A change while the run trains reaches shard 0 alone.
-    "change_on_one_shard": ("server/core/shard_machine.cc", [(
+    "change_on_one_shard": ("server/core/shard/shard_machine.cc", [(
         "while (state_.run.stage < stage) EnterNextStage();",
         "while (state_.run.stage < stage &&" +
         "       (!PLANTED || rules_.is_first() ||" +
@@ -77,12 +79,12 @@ PLANTED_BUGS = {
         "  EnterNextStage();",
     )]),
     # A cancelled call stays among the calls that wait.
-    "forgets_cancellation": ("server/core/waiting_calls.cc", [(
+    "forgets_cancellation": ("server/core/shard/waiting_calls.cc", [(
         "return waiting.call == call;",
         "return waiting.call == call && !PLANTED;",
     )]),
     # The draft made while a push arrives is used, even if its forecast was wrong.
-    "draft_kept_after_wrong_forecast": ("server/service/training_state.cc", [
+    "draft_kept_after_wrong_forecast": ("server/data_plane/training_state.cc", [
         (
             "= draft_.lock();",
             "= !PLANTED ? draft_.lock() : job.folds.empty() ? nullptr : job.folds.front().payload.draft;",
@@ -99,12 +101,12 @@ PLANTED_BUGS = {
         "         : !Counts(reply))",
     )]),
     # Base weights are released when the next version is published, not with their last gradient.
-    "base_recycled_too_early": ("server/service/shard.cc", [(
+    "base_recycled_too_early": ("server/data_plane/shard.cc", [(
         "kept = machine_.BasesKept();",
         "kept = PLANTED ? std::vector<Version>{machine_.published()} : machine_.BasesKept();",
     )]),
     # A worker that comes back keeps the record of its older incarnation.
-    "record_survives_incarnation": ("server/core/member_table.cc", [
+    "record_survives_incarnation": ("server/core/shard/member_table.cc", [
         (
             "if (Find(member.worker, member.incarnation) != nullptr) {",
             "if (PLANTED ? records_.contains(member.worker)" +
@@ -116,7 +118,7 @@ PLANTED_BUGS = {
         ),
     ]),
     # Gradients that an open round has taken are lost when a worker joins or leaves.
-    "accrued_gradients_lost_at_a_view_change": ("server/core/shard_machine.cc", [(
+    "accrued_gradients_lost_at_a_view_change": ("server/core/shard/shard_machine.cc", [(
         "state_.members.InstallView(view);",
         "state_.members.InstallView(view); if (PLANTED) state_.open.round = rules_.NewRound();",
     )]),
@@ -126,7 +128,7 @@ PLANTED_BUGS = {
         "&encoders_[PLANTED ? 0 : slot][Value(shard)]",
     )]),
     # Another policy takes over on the first shard alone.
-    "schedule_applied_on_one_shard_only": ("server/core/shard_rules.cc", [(
+    "schedule_applied_on_one_shard_only": ("server/core/shard/shard_rules.cc", [(
         "stage_ = stages[run.stage];",
         "stage_ = stages[!PLANTED || is_first() ? run.stage : 0];",
     )]),
@@ -136,12 +138,12 @@ PLANTED_BUGS = {
         "(PLANTED ? steps * fragment / count_ != taken : steps * fragment / count_ > taken)",
     )]),
     # A composite counts though one of its parts has come another way.
-    "composite_counted_again": ("server/core/composite_judge.cc", [(
+    "composite_counted_again": ("server/core/shard/composite_judge.cc", [(
         "!judge_.IsNext(push)",
         "(PLANTED ? push.sequence > state_.members.At(part.worker).expected() : !judge_.IsNext(push))",
     )]),
     # The second part of a composite is in the weights, but its worker's record does not say so.
-    "composite_loses_a_part": ("server/core/push_counting.cc", [(
+    "composite_loses_a_part": ("server/core/shard/push_counting.cc", [(
         "member.RecordAnswer(push.sequence, own.checksum,",
         "if (!PLANTED || part != 2) member.RecordAnswer(push.sequence, own.checksum,",
     )]),
@@ -151,37 +153,37 @@ PLANTED_BUGS = {
         ".checksum = PLANTED ? 0 : checksum}",
     )]),
     # A shard that went on from a checkpoint takes pushes that were computed before.
-    "return_keeps_old_life": ("server/core/push_judge.cc", [(
+    "return_keeps_old_life": ("server/core/shard/push_judge.cc", [(
         "if (header.life == life()) return std::nullopt;",
         "if (header.life == life() || (PLANTED && header.life < life())) return std::nullopt;",
     )]),
     # A shard that went on from a checkpoint expects the sequences of its older life.
-    "sequences_survive_a_life": ("server/core/member_table.cc", [(
+    "sequences_survive_a_life": ("server/core/shard/member_table.cc", [(
         "record.last_sequence = {};",
         "if (!PLANTED) record.last_sequence = {};",
     )]),
     # The state is saved while the open round holds contributions, which are in no version.
-    "save_of_undone_round": ("server/core/save_schedule.cc", [(
+    "save_of_undone_round": ("server/core/shard/save_schedule.cc", [(
         "= is_round_empty && last_saved_ != decided;",
         "= (PLANTED || is_round_empty) && last_saved_ != decided;",
     )]),
     # A shard that goes on from a checkpoint keeps the sum of the round that was open.
-    "returned_state_keeps_contributions": ("server/service/training_state.cc", [(
+    "returned_state_keeps_contributions": ("server/data_plane/training_state.cc", [(
         "sum_.reset();",
         "if (!PLANTED) sum_.reset();",
     )]),
     # A shard that goes on from a checkpoint has the weights of that, and another optimizer state.
-    "return_without_optimizer_state": ("server/service/training_state.cc", [(
+    "return_without_optimizer_state": ("server/data_plane/training_state.cc", [(
         "for (uint32_t i = 0; i < row_.state_arrays; ++i) state_[i] = arrays[1 + i].second;",
         "for (uint32_t i = 0; i < row_.state_arrays && !PLANTED; ++i) state_[i] = arrays[1 + i].second;",
     )]),
     # Where shards are in step, only the one whose server was killed goes back.
-    "one_shard_returns_in_step": ("server/core/coordinator_recovery.cc", [(
+    "one_shard_returns_in_step": ("server/core/coordinator/recovery.cc", [(
         "if (ReturnsTogether(in_rounds)) return ReturnAll();",
         "if (ReturnsTogether(in_rounds) && !PLANTED) return ReturnAll();",
     )]),
     # A unit of work is handed out before the journal has it.
-    "coordinator_forgets_units": ("server/core/coordinator.cc", [(
+    "coordinator_forgets_units": ("server/core/coordinator/coordinator.cc", [(
         "if (given->is_new) ++state_.journal_changes;",
         "if (given->is_new && !PLANTED) ++state_.journal_changes;",
     )]),
@@ -191,12 +193,12 @@ PLANTED_BUGS = {
         "if (PLANTED) tell(); journal_.Leave([tell] { if (!PLANTED) tell(); },",
     )]),
     # A coordinator that comes back takes the time while it was away for silence of its workers.
-    "leases_not_begun_anew": ("server/core/run_state.cc", [(
+    "leases_not_begun_anew": ("server/core/coordinator/run_state.cc", [(
         "membership.BeginLeases(now);",
         "if (!PLANTED) membership.BeginLeases(now);",
     )]),
     # A lease lasts two looks at the leases longer than it should.
-    "lease_ends_late": ("server/core/coordinator_membership.cc", [(
+    "lease_ends_late": ("server/core/coordinator/membership.cc", [(
         "now - worker.last_heard <= lease_)",
         "now - worker.last_heard <= lease_ + absl::Milliseconds(PLANTED ? 40 : 0))",
     )]),
@@ -217,7 +219,7 @@ PLANTED_BUGS = {
         "return PLANTED || saves_.HasSavedInitial(machine().state().initial_weights.initialized_grant());",
     )]),
     # A checkpoint lacks the sequences of the pushes that are in it, and the answers to them.
-    "sequences_missing_from_checkpoint": ("server/service/shard_save.cc", [(
+    "sequences_missing_from_checkpoint": ("server/data_plane/shard_save.cc", [(
         "EncodeShardState(save.state)",
         "EncodeShardState([&save] {" +
         "  ShardState bare = save.state;" +
@@ -226,23 +228,23 @@ PLANTED_BUGS = {
         "}())",
     )]),
     # A checkpoint names the segment of the log behind its own.
-    "log_number_too_high": ("server/service/shard.cc", [(
+    "log_number_too_high": ("server/data_plane/shard.cc", [(
         "save->log = recorder_->BeginSegment();",
         "save->log = recorder_->BeginSegment() + (PLANTED ? 1 : 0);",
     )]),
     # A checkpoint names the segment of the log before its own, whose events are part of it already.
-    "log_number_too_low": ("server/service/shard.cc", [(
+    "log_number_too_low": ("server/data_plane/shard.cc", [(
         "save->log = recorder_->BeginSegment() + (",
         "save->log = [](uint64_t log) { return PLANTED ? std::max<uint64_t>(log, 2) - 1 : log; }(" +
         "    recorder_->BeginSegment()) + (",
     )]),
     # The pushes that were on their way when the process ended count for ever.
-    "calls_survive_their_process": ("server/core/shard_return.cc", [(
+    "calls_survive_their_process": ("server/core/shard/shard_return.cc", [(
         "state.members.EndCalls();",
         "if (!PLANTED) state.members.EndCalls();",
     )]),
     # Now and then an event of the log is redone twice.
-    "event_redone_twice": ("server/service/shard_recovery.cc", [(
+    "event_redone_twice": ("server/data_plane/shard_recovery.cc", [(
         "done = shard.Redo((*event)->event,",
         "if (PLANTED && redone.events % 32 == 31)" +
         "  (void)shard.Redo((*event)->event, (*event)->payload);" +
@@ -321,7 +323,7 @@ PLANTED_BUGS = {
         "terms.rests = !(PLANTED && Value(shard) > 0) && !terms.pull &&",
     )]),
     # An update that was made ahead, while its gradient arrived, leaves the rule's state as it was.
-    "state_left_behind_by_a_draft": ("server/service/training_state.cc", [(
+    "state_left_behind_by_a_draft": ("server/data_plane/training_state.cc", [(
         "return std::move(made->to);",
         "if (PLANTED) std::swap(state_, state_next_); return std::move(made->to);",
     )]),
@@ -356,8 +358,11 @@ def planted_bugs(name):
             ":simulator",
             "//common/policy",
             "//common/protocol",
+            "//server/control_plane",
             "//server/core",
-            "//server/service",
+            "//server/core/coordinator",
+            "//server/core/shard",
+            "//server/data_plane",
             "//server/storage",
             "//worker/client",
             "//worker/core",

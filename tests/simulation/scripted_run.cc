@@ -12,8 +12,8 @@
 #include "common/base/log_line.h"
 #include "common/config/run_change_reader.h"
 #include "common/config/run_config.h"
-#include "server/core/shard_options.h"
-#include "server/core/shard_return.h"
+#include "server/core/shard/shard_options.h"
+#include "server/core/shard/shard_return.h"
 #include "tests/simulation/trace_text.h"
 
 namespace slipstream {

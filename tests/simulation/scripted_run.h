@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "server/core/coordinator.h"
-#include "server/core/shard_machine.h"
+#include "server/core/coordinator/coordinator.h"
+#include "server/core/shard/shard_machine.h"
 
 namespace slipstream {
 

@@ -13,7 +13,7 @@
 #include "server/aggregator/aggregator.h"
 #include "server/aggregator/combined_values.h"
 #include "server/aggregator/shard_uplinks.h"
-#include "server/service/chunked_answer.h"
+#include "server/data_plane/chunked_answer.h"
 
 namespace slipstream {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/layout/tensor_parts.h"
-#include "server/service/checkpoint_writer.h"
+#include "server/data_plane/checkpoint_writer.h"
 
 namespace slipstream {
 

@@ -6,8 +6,8 @@
 #include "common/base/log_line.h"
 #include "common/wire/shard_wire.h"
 #include "proto/coordinator.pb.h"
-#include "server/service/coordinator_messages.h"
-#include "server/service/coordinator_wire.h"
+#include "server/control_plane/coordinator_messages.h"
+#include "server/control_plane/coordinator_wire.h"
 
 namespace slipstream {
 namespace {

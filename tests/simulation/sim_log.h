@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/service/shard_log.h"
-#include "server/service/shard_recorder.h"
+#include "server/data_plane/shard_log.h"
+#include "server/data_plane/shard_recorder.h"
 #include "server/storage/log_segment.h"
 #include "tests/simulation/chance.h"
 #include "tests/simulation/event_queue.h"

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "server/core/coordinator_orders.h"
-#include "server/service/server_orders.h"
-#include "server/service/server_talk.h"
+#include "server/control_plane/server_orders.h"
+#include "server/control_plane/server_talk.h"
+#include "server/core/orders.h"
 #include "tests/simulation/event_queue.h"
 #include "tests/simulation/network.h"
 

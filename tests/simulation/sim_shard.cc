@@ -16,10 +16,10 @@
 #include "common/wire/shard_wire.h"
 #include "common/wire/values_codec.h"
 #include "proto/shard.pb.h"
-#include "server/core/shard_return.h"
-#include "server/service/chunked_answer.h"
-#include "server/service/coordinator_wire.h"
-#include "server/service/orders_wire.h"
+#include "server/control_plane/coordinator_wire.h"
+#include "server/control_plane/orders_wire.h"
+#include "server/core/shard/shard_return.h"
+#include "server/data_plane/chunked_answer.h"
 #include "tests/simulation/trace_text.h"
 
 namespace slipstream {

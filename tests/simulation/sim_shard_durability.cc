@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "server/core/shard_return.h"
-#include "server/service/coordinator_wire.h"
-#include "server/service/orders_wire.h"
-#include "server/service/shard_recovery.h"
+#include "server/control_plane/coordinator_wire.h"
+#include "server/control_plane/orders_wire.h"
+#include "server/core/shard/shard_return.h"
+#include "server/data_plane/shard_recovery.h"
 #include "server/storage/checkpoint_manifest.h"
 #include "server/storage/checkpoint_paths.h"
 #include "server/storage/log_segment.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "server/core/coordinator_work_ledger.h"
+#include "server/core/coordinator/work_ledger.h"
 #include "worker/core/unit_queue.h"
 
 namespace slipstream {

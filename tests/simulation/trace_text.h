@@ -4,10 +4,10 @@
 #include <string>
 
 #include "common/protocol/shard_messages.h"
-#include "server/core/coordinator.h"
-#include "server/core/coordinator_orders.h"
-#include "server/core/shard_machine.h"
-#include "server/core/shard_output.h"
+#include "server/core/coordinator/coordinator.h"
+#include "server/core/orders.h"
+#include "server/core/shard/shard_machine.h"
+#include "server/core/shard/shard_output.h"
 
 namespace slipstream {
 

@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "common/protocol/composite_push.h"
-#include "server/core/shard_return.h"
+#include "server/core/shard/shard_return.h"
 
 namespace slipstream {
 

@@ -14,8 +14,8 @@
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
 #include "common/run/run_spec.h"
-#include "server/core/shard_machine.h"
-#include "server/core/shard_output.h"
+#include "server/core/shard/shard_machine.h"
+#include "server/core/shard/shard_output.h"
 
 namespace slipstream {
 

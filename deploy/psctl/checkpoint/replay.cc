@@ -14,8 +14,8 @@
 #include "common/config/run_config.h"
 #include "common/process/output_text.h"
 #include "deploy/psctl/complaint.h"
-#include "server/core/coordinator.h"
-#include "server/service/checkpoint_replay.h"
+#include "server/core/coordinator/coordinator.h"
+#include "server/data_plane/checkpoint_replay.h"
 #include "server/storage/coordinator_journal.h"
 
 namespace slipstream {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
-#include "server/core/round.h"
+#include "server/core/shard/round.h"
 
 namespace slipstream {
 namespace {

@@ -1,0 +1,234 @@
+#include "server/core/shard/member_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace slipstream {
+
+const MemberRecord::Answer* MemberRecord::FindAnswer(Sequence sequence) const {
+  const auto found = std::ranges::find(answers, sequence, &Answer::sequence);
+  return found == answers.end() ? nullptr : &*found;
+}
+
+void MemberRecord::RecordAnswer(Sequence sequence, uint64_t checksum, const PushReply& reply) {
+  PS_CHECK(sequence == expected());
+  last_sequence = sequence;
+  answers.push_back({sequence, checksum, reply});
+  if (answers.size() > kAnswersKept) answers.pop_front();
+}
+
+const MemberRecord::Answer* MemberRecord::FindFormer(Life life, Sequence sequence) const {
+  if (life != former.life) return nullptr;
+  const auto found = std::ranges::find(former.answers, sequence, &Answer::sequence);
+  return found == former.answers.end() ? nullptr : &*found;
+}
+
+void MemberRecord::AddBase(uint32_t slot, Version base) {
+  const auto [found, is_new] = bases.try_emplace(slot, base);
+  if (!is_new) found->second = std::min(found->second, base);
+}
+
+std::optional<Version> MemberRecord::FindBase(uint32_t slot) const {
+  const auto found = bases.find(slot);
+  return found == bases.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool MemberRecord::HasBaseBeside(uint32_t slot) const { return bases.size() > bases.count(slot); }
+
+void MemberRecord::Give(uint32_t slot, Version version) {
+  std::vector<Version>& versions = given[slot];
+  if (!versions.empty() && versions.back() == version) return;
+  if (versions.size() == kBasesOfSlotMax) versions.erase(versions.begin() + 1);
+  versions.push_back(version);
+}
+
+void MemberRecord::SettleBase(uint32_t slot, Version base) {
+  if (WasGiven(slot, base)) given[slot] = {base};
+}
+
+bool MemberRecord::WasGiven(uint32_t slot, Version version) const {
+  const auto found = given.find(slot);
+  return found != given.end() && std::ranges::count(found->second, version) > 0;
+}
+
+void MemberTable::InstallView(const View& view) {
+  std::map<WorkerId, MemberRecord> records;
+  for (const Member& member : view.members) {
+    MemberRecord& record = records[member.worker];
+    if (Find(member.worker, member.incarnation) != nullptr) {
+      record = std::move(At(member.worker));
+      records_.erase(member.worker);
+    } else {
+      record.incarnation = member.incarnation;
+    }
+    if (member.founding && !record.owes_from.has_value()) record.owes_from = Version{};
+    newest_ = std::max(newest_, member.incarnation);
+  }
+  for (const auto& [worker, departed] : records_) {
+    if (departed.pulls_under_way == 0) continue;
+    pulls_of_the_departed_[{worker, departed.incarnation}] = departed.pulls_under_way;
+  }
+  records_ = std::move(records);
+  view_ = view;
+}
+
+void MemberTable::BeginLife(Life before) {
+  RestAll();
+  EndCalls();
+  for (auto& [worker, record] : records_) {
+    if (!record.answers.empty()) record.former = {before, std::move(record.answers)};
+    record.last_sequence = {};
+    record.answers.clear();
+    record.bases.clear();
+    record.given.clear();
+  }
+}
+
+void MemberTable::EndCalls() {
+  pulls_of_the_departed_.clear();
+  for (auto& [worker, record] : records_) {
+    record.pushes_arriving = 0;
+    record.pulls_under_way = 0;
+  }
+}
+
+void MemberTable::ForgetAnswersAfter(Version version) {
+  for (auto& [worker, record] : records_) {
+    std::erase_if(record.answers, [version](const MemberRecord::Answer& answer) {
+      return answer.reply.version > version;
+    });
+  }
+}
+
+MemberTable::Verdict MemberTable::CheckMember(WorkerId worker, Incarnation incarnation) const {
+  if (Find(worker, incarnation) != nullptr) return Verdict::kFresh;
+  return incarnation > newest_ ? Verdict::kUnknownMember : Verdict::kFenced;
+}
+
+MemberTable::Verdict MemberTable::Check(WorkerId worker, Incarnation incarnation,
+                                        Sequence sequence) const {
+  const Verdict member = CheckMember(worker, incarnation);
+  if (member != Verdict::kFresh) return member;
+  const MemberRecord& record = At(worker);
+  if (sequence == record.expected()) return Verdict::kFresh;
+  if (sequence > record.expected() || sequence == Sequence{}) return Verdict::kGap;
+  return record.FindAnswer(sequence) != nullptr ? Verdict::kRepeated : Verdict::kTooOld;
+}
+
+const MemberRecord* MemberTable::Find(WorkerId worker, Incarnation incarnation) const {
+  const auto found = records_.find(worker);
+  const bool is_of_life = found != records_.end() && found->second.incarnation == incarnation;
+  return is_of_life ? &found->second : nullptr;
+}
+
+std::optional<WorkerClock> MemberTable::SlowestClock() const {
+  std::optional<WorkerClock> slowest;
+  for (const auto& [worker, record] : records_) {
+    if (!record.is_in_pace) continue;
+    slowest = std::min(slowest.value_or(record.clock), record.clock);
+  }
+  return slowest;
+}
+
+WorkerClock MemberTable::NewestClock() const {
+  WorkerClock newest{};
+  for (const auto& [worker, record] : records_) newest = std::max(newest, record.clock);
+  return newest;
+}
+
+void MemberTable::RestAll() {
+  for (auto& [worker, record] : records_) record.is_in_pace = false;
+}
+
+std::vector<Version> MemberTable::VersionsGiven() const {
+  std::vector<Version> all;
+  for (const auto& [worker, record] : records_) {
+    for (const auto& [slot, versions] : record.given) {
+      all.insert(all.end(), versions.begin(), versions.end());
+    }
+  }
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+void MemberTable::BeginPull(WorkerId worker, Incarnation incarnation) {
+  const bool is_member = Find(worker, incarnation) != nullptr;
+  ++(is_member ? At(worker).pulls_under_way : pulls_of_the_departed_[{worker, incarnation}]);
+}
+
+void MemberTable::EndPull(WorkerId worker, Incarnation incarnation) {
+  PS_CHECK(PullsOf(worker, incarnation) > 0);
+  if (Find(worker, incarnation) != nullptr) {
+    --At(worker).pulls_under_way;
+    return;
+  }
+  const auto departed = pulls_of_the_departed_.find({worker, incarnation});
+  if (--departed->second == 0) pulls_of_the_departed_.erase(departed);
+}
+
+uint32_t MemberTable::PullsOf(WorkerId worker, Incarnation incarnation) const {
+  if (const MemberRecord* record = Find(worker, incarnation)) return record->pulls_under_way;
+  const auto departed = pulls_of_the_departed_.find({worker, incarnation});
+  return departed == pulls_of_the_departed_.end() ? 0 : departed->second;
+}
+
+uint32_t MemberTable::pulls_under_way() const {
+  uint32_t pulls = 0;
+  for (const auto& [worker, record] : records_) pulls += record.pulls_under_way;
+  for (const auto& [life, departed] : pulls_of_the_departed_) pulls += departed;
+  return pulls;
+}
+
+std::string MemberTable::Fault(uint32_t gradients_in_flight) const {
+  if (records_.size() != view_.members.size()) {
+    return fmt::format("it has {} members and describes {}", view_.members.size(), records_.size());
+  }
+  for (const Member& member : view_.members) {
+    const MemberRecord* const record = Find(member.worker, member.incarnation);
+    if (record == nullptr || record->incarnation > newest_) {
+      return fmt::format("it does not describe incarnation {} of worker {}",
+                         Value(member.incarnation), Value(member.worker));
+    }
+    const bool has_slots =
+        (record->bases.empty() || record->bases.rbegin()->first < gradients_in_flight) &&
+        (record->given.empty() || record->given.rbegin()->first < gradients_in_flight);
+    const bool has_versions = std::ranges::all_of(record->given, [](const auto& slot) {
+      return !slot.second.empty() && slot.second.size() <= kBasesOfSlotMax;
+    });
+    if (!has_slots || !has_versions) {
+      return fmt::format("worker {} has more weights than it can compute from",
+                         Value(member.worker));
+    }
+  }
+  return "";
+}
+
+void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {
+  PS_CHECK(records_.size() == view_.members.size());
+  for (const Member& member : view_.members) {
+    const MemberRecord* record = Find(member.worker, member.incarnation);
+    PS_CHECK(record != nullptr && record->incarnation <= newest_);
+    const uint64_t answered = Value(record->last_sequence);
+    PS_CHECK(record->answers.size() == std::min<uint64_t>(answered, MemberRecord::kAnswersKept));
+    for (size_t i = 0; i < record->answers.size(); ++i) {
+      PS_CHECK(Value(record->answers[i].sequence) == answered - record->answers.size() + 1 + i);
+    }
+    PS_CHECK(!member.founding || record->owes_from.has_value());
+    PS_CHECK(record->bases.empty() || record->bases.rbegin()->first < gradients_in_flight);
+    PS_CHECK(record->given.empty() || record->given.rbegin()->first < gradients_in_flight);
+    for (const auto& [slot, versions] : record->given) {
+      PS_CHECK(versions.size() <= kBasesOfSlotMax);
+    }
+    PS_CHECK(record->pushes_arriving <= gradients_in_flight + 1);
+    PS_CHECK(record->pulls_under_way <= 1);
+  }
+  for (const auto& [life, pulls] : pulls_of_the_departed_) {
+    PS_CHECK(pulls > 0 && Find(life.first, life.second) == nullptr);
+  }
+}
+
+}  // namespace slipstream

@@ -1,0 +1,54 @@
+#ifndef SLIPSTREAM_SERVER_CORE_SHARD_OPEN_ROUND_H_
+#define SLIPSTREAM_SERVER_CORE_SHARD_OPEN_ROUND_H_
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "common/base/ids.h"
+#include "server/core/shard/round.h"
+#include "server/core/shard/round_work.h"
+
+namespace slipstream {
+
+/// The round whose gradients make the next version, what is known of the one before, and the
+/// mini-batches that are handed out for it.
+struct OpenRound {
+  Round round;
+
+  /// Set once the staleness guard has held the round back.
+  bool was_held_back = false;
+
+  /// Under hardsync, the workers whose mini-batches were done in the round before. Empty after the
+  /// step to another stage or life.
+  std::set<WorkerId> did_last;
+
+  /// Set where work comes in rounds, on shard 0.
+  std::optional<RoundWorkPlan> work;
+
+  /// Closes the round and opens `next`. `notes_done`: as did_last.
+  void Close(Round next, bool notes_done) {
+    was_held_back = false;
+    if (work.has_value()) {
+      work->NextRound([this](WorkerId worker) { return round.HasDone(worker); });
+    }
+    if (notes_done) did_last = round.TakeDone();
+    round = std::move(next);
+  }
+
+  /// Begins anew with `first`, in another stage or life. The work is not changed.
+  void Begin(Round first) {
+    round = std::move(first);
+    was_held_back = false;
+    did_last.clear();
+  }
+
+  template <typename Archive, typename Self>
+  static void Parts(Archive& archive, Self& self) {
+    archive(self.round, self.was_held_back, self.did_last, self.work);
+  }
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_CORE_SHARD_OPEN_ROUND_H_
