@@ -50,6 +50,7 @@ class NaiveRounds : public ShardProperty {
     ASSERT_EQ(std::vector<WorkerId>(lack.members.begin(), lack.members.end()), Awaited());
     uint64_t gradients = 0;
     for (const auto& [worker, count] : now_.joined) {
+      ASSERT_TRUE(machine.lag().workers().contains(worker));
       ASSERT_EQ(machine.lag().workers().at(worker).pushes, count);
       gradients += count;
     }
