@@ -49,7 +49,7 @@ constexpr CountType kGroups = {0, kWorkersMax - 1};
 /// Adds the flags to `app`; they end up in `line`.
 void AddFlags(CLI::App& app, CommandLine& line) {
   app.footer(kExamples);
-  app.set_version_flag("--version", "ps_server " + std::string(kVersion));
+  app.set_version_flag("--version", VersionLine("ps_server"));
   app.add_option("--config", line.config, "The run.yaml that all servers of the run share")
       ->required()
       ->type_name("FILE");

@@ -26,6 +26,7 @@
 #include "common/memory/heap_trim.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
+#include "common/process/version.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transport_options.h"
 #include "common/run/shards.h"
@@ -100,6 +101,7 @@ void Greet(const std::shared_ptr<grpc::Channel>& channel, uint32_t number, uint6
   v1::GetTransportsRequest request;
   request.mutable_identity()->set_run(run);
   request.set_server(number);
+  request.set_protocol(kProtocol);
   v1::GetTransportsReply reply;
   // If this fails, so does the next call, which says why.
   (void)v1::Shard::NewStub(channel)->GetTransports(&context, request, &reply);

@@ -50,7 +50,7 @@ void AddFlags(CLI::App& app, CommandLine& line) {
   app.add_option("-o,--output", line.format, "How to print the result (table)")
       ->type_name("table|json")
       ->check(CLI::IsMember({"table", "json"}).description(""));
-  app.set_version_flag("--version", "ps_evaluate " + std::string(kVersion));
+  app.set_version_flag("--version", VersionLine("ps_evaluate"));
   app.footer(kExamples);
 }
 

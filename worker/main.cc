@@ -112,7 +112,7 @@ void AddFlags(CLI::App& app, WorkerProgram::Options& options, std::optional<uint
       ->type_name("DIR")
       ->envname("PS_WORKER_SAVE_STATE_DIRECTORY");
   AddSecurityFlags(app, security);
-  app.set_version_flag("--version", "ps_worker " + std::string(kVersion));
+  app.set_version_flag("--version", VersionLine("ps_worker"));
   app.footer(kExamples);
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
+
 namespace slipstream {
 
 /// The release.
@@ -16,6 +18,23 @@ inline constexpr std::string_view kVersion = "0.1.0";
 /// the oldest one on.
 inline constexpr uint64_t kDurableFormat = 4;
 inline constexpr uint64_t kOldestDurableFormat = 4;
+
+/// The protocol between programs (proto/README.md). It goes up by one in a release with a change
+/// that a peer without it would misunderstand; a new field that such a peer may ignore is no such
+/// change. A server takes peers from the oldest protocol to its own: workers, readers, psctl and
+/// other servers of this release work with a server of the next one. The oldest goes up when older
+/// peers are refused.
+inline constexpr uint32_t kProtocol = 1;
+inline constexpr uint32_t kOldestProtocol = 1;
+
+/// Returns the line that `program --version` prints, such as
+/// "ps_server 0.1.0 (protocol 1, durable format 4)".
+std::string VersionLine(std::string_view program);
+
+/// Returns FAILED_PRECONDITION if a server of this release does not take a `peer`, such as "the
+/// worker", that speaks `protocol`. The text names the numbers of both, and says what to do. 0: the
+/// peer has not said what it speaks, and is taken.
+absl::Status CheckProtocol(uint32_t protocol, std::string_view peer);
 
 /// Returns why this program cannot read what `program` has written in `format`, and what can; empty
 /// if it can.

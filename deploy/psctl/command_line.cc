@@ -104,7 +104,7 @@ struct CommandLine {
 };
 
 CommandLine::CommandLine() {
-  app.set_version_flag("--version", std::string("psctl ") + std::string(kVersion));
+  app.set_version_flag("--version", VersionLine("psctl"));
   app.require_subcommand(1);
   app.footer(kFooter);
   AddRun();

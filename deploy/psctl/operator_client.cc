@@ -8,6 +8,7 @@
 #include "common/base/printable.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
+#include "common/process/version.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/status_conversion.h"
 #include "common/rpc/steady_deadline.h"
@@ -74,6 +75,7 @@ absl::StatusOr<std::optional<uint32_t>> OperatorClient::ChangeRun(
   grpc::ClientContext context;
   context.set_deadline(SteadyDeadline(SteadyNow() + timeout));
   v1::ChangeRunRequest request;
+  request.set_protocol(kProtocol);
   for (const std::string& setting : settings) request.add_settings(setting);
   v1::ChangeRunReply reply;
   const absl::Status status = FromGrpc(stub_->ChangeRun(&context, request, &reply));
@@ -88,6 +90,7 @@ absl::StatusOr<v1::SaveCheckpointReply> OperatorClient::SaveCheckpoint(uint64_t 
   grpc::ClientContext context;
   context.set_deadline(SteadyDeadline(SteadyNow() + patience));
   v1::SaveCheckpointRequest request;
+  request.set_protocol(kProtocol);
   request.set_order(order);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
   v1::SaveCheckpointReply reply;

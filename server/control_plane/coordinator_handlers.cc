@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/utf8.h"
+#include "common/process/version.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/control_plane/coordinator_messages.h"
@@ -25,6 +26,18 @@ namespace {
 constexpr size_t kExplanationBytesMax = 1024;
 
 }  // namespace
+
+CoordinatorService::Event CoordinatorService::Introduced(std::string peer, uint32_t protocol,
+                                                         Event event) {
+  return
+      [peer = std::move(peer), protocol, event = std::move(event)](absl::Time now, Caller& caller) {
+        absl::Status understood = CheckProtocol(protocol, peer);
+        if (understood.ok()) return event(now, caller);
+        caller.IsGuest();
+        caller.Audit("refused", std::string(understood.message()));
+        return understood;
+      };
+}
 
 absl::Status CoordinatorService::CheckSettings(const v1::SyncServerRequest& request) const {
   if (request.settings() == options_.settings) return absl::OkStatus();
@@ -84,7 +97,10 @@ grpc::ServerUnaryReactor* CoordinatorService::SyncServer(grpc::CallbackServerCon
   const ShardId claimed{is_aggregator
                             ? cluster.AggregatorNumber(request->aggregator().group(), Value(shard))
                             : Value(shard)};
-  return ServeOrPark(context, claimed, event, request->wait_ms(), question);
+  const std::string peer =
+      fmt::format("the {} of shard {}", is_aggregator ? "aggregator" : "server", request->shard());
+  return ServeOrPark(context, claimed, Introduced(peer, request->protocol(), event),
+                     request->wait_ms(), question);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerContext* context,
@@ -116,7 +132,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
     Welcome(coordinator_, *identity, options_.spec.cluster.lease, *reply);
     return absl::OkStatus();
   };
-  return Serve(context, claimed, event);
+  return Serve(context, claimed, Introduced("the worker", request->protocol(), event));
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::PrepareModel(grpc::CallbackServerContext* context,
@@ -289,7 +305,7 @@ grpc::ServerUnaryReactor* CoordinatorService::ChangeRun(grpc::CallbackServerCont
     caller.Audit("changed the run", fmt::format("{}", fmt::join(changes, " ")));
     return absl::OkStatus();
   };
-  return Serve(context, {}, event);
+  return Serve(context, {}, Introduced("psctl", request->protocol(), event));
 }
 
 v1::ShardSaveStatus CoordinatorService::DescribeSave(ShardId shard,
@@ -335,7 +351,8 @@ grpc::ServerUnaryReactor* CoordinatorService::SaveCheckpoint(
     }
     return absl::OkStatus();
   };
-  return ServeOrPark(context, {}, event, request->wait_ms(), question);
+  return ServeOrPark(context, {}, Introduced("psctl", request->protocol(), event),
+                     request->wait_ms(), question);
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext* context,
@@ -352,7 +369,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Follow(grpc::CallbackServerContext
     Inform(coordinator_, options_.spec, *request, *reply);
     return absl::OkStatus();
   };
-  return Serve(context, {}, event);
+  return Serve(context, {}, Introduced("the reader", request->protocol(), event));
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::GetStatus(grpc::CallbackServerContext* context,

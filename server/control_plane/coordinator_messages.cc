@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "common/process/version.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "server/control_plane/coordinator_wire.h"
@@ -84,6 +85,7 @@ std::optional<absl::Status> AnswerTo(const Coordinator& coordinator,
     reply.set_run(orders.run);
     reply.set_phase(ToWire(orders.phase));
   }
+  reply.set_protocol(kProtocol);
   reply.set_awaits_servers(coordinator.AwaitsServers());
   if (request.has_aggregator()) {
     reply.set_upstream(coordinator.UpstreamOf(ShardId{request.shard()}));
@@ -133,10 +135,12 @@ void Welcome(const Coordinator& coordinator, const Identity& worker, absl::Durat
     reply.add_aggregators(std::move(address));
   }
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(lease)));
+  reply.set_protocol(kProtocol);
 }
 
 void Inform(const Coordinator& coordinator, const RunSpec& run, const v1::FollowRequest& request,
             v1::FollowReply& reply) {
+  reply.set_protocol(kProtocol);
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(run.cluster.lease)));
   reply.set_phase(ToWire(coordinator.phase()));
   reply.set_failure(coordinator.failure());

@@ -132,6 +132,8 @@ v1::RunStatus CoordinatorService::Status() {
   }
   v1::RunStatus status = MergeStatus(options_.spec, facts);
   status.set_server_version(std::string(kVersion));
+  status.set_protocol(kProtocol);
+  status.set_oldest_protocol(kOldestProtocol);
   status.set_clock_ms(absl::ToUnixMillis(absl::Now()));
   return status;
 }

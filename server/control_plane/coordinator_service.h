@@ -197,6 +197,10 @@ class CoordinatorService final : public CoordinatorMethods {
     std::optional<AuditLog::Event> audit;
   };
 
+  /// Returns the event of a call that begins a relation: `event` if this server understands `peer`,
+  /// else its refusal.
+  static Event Introduced(std::string peer, uint32_t protocol, Event event);
+
   /// Runs `event` under the lock and answers with its status. A caller that may not be the
   /// `claimed` member is refused before. If the event succeeds, the caller counts as that member.
   grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, ClaimedMember claimed,

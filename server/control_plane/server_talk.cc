@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/process/version.h"
 #include "server/control_plane/orders_wire.h"
 
 namespace slipstream {
@@ -13,6 +14,7 @@ v1::SyncServerRequest ServerTalk::Ask() {
   request.set_shard(Value(options_.shard));
   request.set_address(options_.address);
   request.set_settings(options_.settings);
+  request.set_protocol(kProtocol);
   request.set_instance(options_.instance);
   request.set_call(++calls_);
   request.set_orders_seen(orders_.number);

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
+#include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
 #include "common/wire/chunk_bytes.h"
 #include "common/wire/shard_wire.h"
@@ -56,7 +57,11 @@ DataPlane::DataPlane(Options options, DataPlaneEngine& engine, ShardEngine* shar
 
 absl::Status DataPlane::NoteMember(const v1::GetTransportsRequest& request, Caller& caller) {
   const Identity identity = FromWire(request.identity());
-  absl::Status may_be;
+  const char* const peer = request.has_server()     ? "the other server"
+                           : request.has_identity() ? "the worker"
+                                                    : "the reader";
+  absl::Status may_be = CheckProtocol(request.protocol(), peer);
+  if (!may_be.ok()) return may_be;
   if (request.has_server()) {
     may_be = caller.MayBe(ShardId{request.server()});
     // The numbers of aggregators follow those of the shards' servers.
@@ -83,6 +88,7 @@ grpc::ServerUnaryReactor* DataPlane::GetTransports(grpc::CallbackServerContext* 
   Caller caller(options_.connections, context->c_call());
   const absl::Status noted = NoteMember(*request, caller);
   if (noted.ok()) reply->set_local_socket(options_.local_socket);
+  reply->set_protocol(kProtocol);
   grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
   reactor->Finish(ToGrpc(noted));
   return reactor;

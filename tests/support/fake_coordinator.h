@@ -4,6 +4,7 @@
 #include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <gtest/gtest.h>
 
 #include <chrono>
 #include <memory>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/process/version.h"
 #include "proto/coordinator.grpc.pb.h"
 
 namespace slipstream {
@@ -85,6 +87,7 @@ class FakeCoordinator final : public v1::Coordinator::Service {
 
   grpc::Status Register(grpc::ServerContext*, const v1::RegisterRequest* request,
                         v1::RegisterReply* reply) override {
+    EXPECT_EQ(request->protocol(), kProtocol);
     MutexLock lock(mutex_);
     reply->mutable_identity()->set_worker(request->worker());
     reply->add_servers(address_);

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "common/log/log.h"
+#include "common/process/version.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "worker/core/call_tries.h"
@@ -23,6 +24,7 @@ std::string HostName() {
 absl::StatusOr<JoinedRun> JoinRun(CoordinatorClient& coordinator, std::optional<WorkerId> worker) {
   v1::RegisterRequest request;
   if (worker) request.set_worker(Value(*worker));
+  request.set_protocol(kProtocol);
   request.set_host(HostName());
   request.set_process(static_cast<uint32_t>(getpid()));
   std::random_device device;

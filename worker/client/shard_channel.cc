@@ -11,6 +11,7 @@
 #include "common/local/local_socket.h"
 #include "common/log/log.h"
 #include "common/process/steady_time.h"
+#include "common/process/version.h"
 #include "common/rpc/message_bytes.h"
 #include "common/wire/shard_wire.h"
 #include "proto/shard.pb.h"
@@ -103,6 +104,7 @@ absl::StatusOr<std::string> ShardChannel::AskForSocket() {
   v1::GetTransportsRequest request;
   if (options_.identity.run != 0) *request.mutable_identity() = ToWire(options_.identity);
   if (options_.server.has_value()) request.set_server(*options_.server);
+  request.set_protocol(kProtocol);
   grpc::ByteBuffer message;
   const bool is_answered =
       call.Write(ToBytes(request), RawCall::Next::kReads, deadline) && call.Read(message, deadline);

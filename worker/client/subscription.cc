@@ -14,6 +14,7 @@
 #include "common/log/log.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
+#include "common/process/version.h"
 #include "common/wire/chunk_bytes.h"
 #include "common/wire/control_wire.h"
 #include "worker/client/joining.h"
@@ -48,6 +49,7 @@ Subscription::Subscription(Options options, Sleeper sleeper, CancelSwitch& cance
   std::random_device device;
   instance_ = (uint64_t{device()} << 32 | device()) | 1;
   report_.set_instance(instance_);
+  report_.set_protocol(kProtocol);
   report_.set_host(HostName());
   report_.set_name(options_.name);
   if (options_.lag_max.has_value()) report_.set_lag_max(*options_.lag_max);

@@ -271,12 +271,15 @@ class Doctor {
   }
 
   Finding CompareVersions() {
-    if (status_.server_version() == kVersion)
-      return Found(std::string(kVersion) + ", as the server");
-    return Wrong(absl::StatusCode::kFailedPrecondition,
-                 fmt::format("the server is of version {}, and this psctl of {}",
-                             Printable(status_.server_version()), kVersion),
-                 "use programs of one version in one run");
+    const uint32_t theirs = status_.protocol();  // 0 if the server does not say.
+    std::string text =
+        fmt::format("the server is of version {} (protocol {}), and this psctl of {} (protocol {})",
+                    Printable(status_.server_version()), theirs, kVersion, kProtocol);
+    const bool is_newer = theirs != 0 && kProtocol > theirs;
+    if (!is_newer && kProtocol >= status_.oldest_protocol()) return Found(std::move(text));
+    return Wrong(absl::StatusCode::kFailedPrecondition, std::move(text),
+                 is_newer ? "upgrade the servers first, that of shard 0 before the others"
+                          : "upgrade psctl");
   }
 
   Finding CompareClocks() {

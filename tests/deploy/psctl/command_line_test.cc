@@ -7,6 +7,8 @@
 #include <variant>
 #include <vector>
 
+#include "common/process/version.h"
+
 namespace slipstream {
 namespace {
 
@@ -241,7 +243,7 @@ TEST(CommandLineTest, TellsItsVersion) {
 
   EXPECT_EQ(Refused({"--version"}), ExitCode::kOk);
 
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "psctl 0.1.0\n");
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), VersionLine("psctl") + "\n");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/process/version.h"
 #include "server/control_plane/orders_wire.h"
 #include "tests/support/captured_log.h"
 #include "tests/support/loopback.h"
@@ -160,6 +161,7 @@ TEST_F(ServerSyncTest, HandsOverEachOrderOnceAndReportsUnderIt) {
   EXPECT_EQ(requests[4].shard(), 3u);
   EXPECT_EQ(requests[4].address(), "localhost:9");
   EXPECT_EQ(requests[4].instance(), 11u);
+  EXPECT_EQ(requests[4].protocol(), kProtocol);
   EXPECT_EQ(requests[4].status().version(), 5u);
   EXPECT_EQ(requests[4].progress().version(), 6u);
   EXPECT_TRUE(requests[4].initialized());

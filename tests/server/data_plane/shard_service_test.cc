@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/process/version.h"
 #include "tests/server/data_plane/shard_service_fixture.h"
 
 // Tests of pushes and pulls through the real service.
@@ -229,8 +230,9 @@ TEST_F(ShardServiceTest, AServerThatKnowsNoRunYetAsksMembersToIntroduceThemselve
   loopback_ = ServeOnLoopback(service_->data_plane());
   ASSERT_NE(loopback_.server, nullptr);
   stub_ = v1::Shard::NewStub(loopback_.NewChannel());
-  const auto introduce = [this](bool is_member) {
+  const auto introduce = [this](bool is_member, uint32_t protocol = kProtocol) {
     v1::GetTransportsRequest request;
+    request.set_protocol(protocol);
     if (is_member) SetIdentity(*request.mutable_identity(), 0);
     grpc::ClientContext context;
     SetDeadline(context);
@@ -242,6 +244,8 @@ TEST_F(ShardServiceTest, AServerThatKnowsNoRunYetAsksMembersToIntroduceThemselve
   EXPECT_EQ(introduce(false), grpc::StatusCode::OK) << "a reader is no member";
   service_->OnOrders(FirstOrders(kRun, values_, /*members=*/1, kGrant));
   EXPECT_EQ(introduce(true), grpc::StatusCode::OK);
+  EXPECT_EQ(introduce(true, 0), grpc::StatusCode::OK) << "it has not said what it speaks";
+  EXPECT_EQ(introduce(true, kProtocol + 1), grpc::StatusCode::FAILED_PRECONDITION);
 }
 
 TEST_F(ShardServiceTest, LetsGoOfAPullWhoseReaderHasLeft) {

@@ -13,6 +13,7 @@
 #include "common/base/mutex.h"
 #include "common/layout/tensor_layout.h"
 #include "common/local/local_socket.h"
+#include "common/process/version.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/listen/local_listener.h"
 #include "tests/support/fake_shard.h"
@@ -131,8 +132,9 @@ class Shard final : public v1::Shard::Service {
   /// `name` is the local socket that it offers. A Server may or may not listen on it.
   explicit Shard(std::string name) : name_(std::move(name)) {}
 
-  grpc::Status GetTransports(grpc::ServerContext* context, const v1::GetTransportsRequest*,
+  grpc::Status GetTransports(grpc::ServerContext* context, const v1::GetTransportsRequest* request,
                              v1::GetTransportsReply* reply) override {
+    EXPECT_EQ(request->protocol(), kProtocol);
     MutexLock lock(mutex_);
     peer_ = context->peer();
     reply->set_local_socket(name_);
@@ -184,9 +186,10 @@ class ShardChannelTest : public testing::Test {
     if (!path.ok()) return path.status().ToString();
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    v1::GetTransportsRequest request;
+    request.set_protocol(kProtocol);
     v1::GetTransportsReply reply;
-    const grpc::Status status =
-        v1::Shard::NewStub(*path)->GetTransports(&context, v1::GetTransportsRequest(), &reply);
+    const grpc::Status status = v1::Shard::NewStub(*path)->GetTransports(&context, request, &reply);
     if (!status.ok()) return status.error_message();
     const std::string peer = server.shard.peer();
     return peer.substr(0, peer.find(':'));

@@ -155,8 +155,7 @@ class ShardStatus:
     # for a version, exchanges included.
     pulls_under_way: int = 0
     parked_calls: int = 0
-    # The state of the open round when the report was made: how long ago it began, and how long ago it last
-    # heard from a worker.
+    # Of the open round when the report was made: how long ago it began, and last heard from a worker.
     round_open_seconds: float = 0.0
     round_unchanged_seconds: float = 0.0
     # The number of members that have no gradient for the open round.
@@ -326,8 +325,7 @@ class WaitingRound:
     # How long ago the round before this one closed, and how long ago this one last heard from a worker.
     open_seconds: float = 0.0
     unchanged_seconds: float = 0.0
-    # The workers without whom the round cannot close: those who owe it a gradient and have sent nothing, or
-    # those for whom the staleness guard waits.
+    # The workers without whom the round cannot close: they owe it a gradient, or the guard waits for them.
     waiting_for: tuple[int, ...] = ()
     # The number of gradients that the round lacks, from any workers.
     gradients_missing: int = 0
@@ -478,8 +476,10 @@ class RunStatus:
     waiting_rounds: tuple[WaitingRound, ...] = ()
     # The number of refused pushes over all shards, by the name of their outcome.
     refusals: dict[str, int] = dataclasses.field(default_factory=dict)
-    # The version of the coordinator's program, and its time of day, in milliseconds since 1970.
+    # The coordinator's version, newest and oldest protocol, and time of day, in milliseconds since 1970.
     server_version: str = ""
+    protocol: int = 0
+    oldest_protocol: int = 0
     clock_ms: int = 0
     # The settings training.epochs and training.max_seconds (0: no limit).
     epochs_total: int = 0
