@@ -23,7 +23,8 @@ inline constexpr uint64_t kOldestDurableFormat = 4;
 /// that a peer without it would misunderstand; a new field that such a peer may ignore is no such
 /// change. A server takes peers from the oldest protocol to its own: workers, readers, psctl and
 /// other servers of this release work with a server of the next one. The oldest goes up when older
-/// peers are refused.
+/// peers are refused. A key that a release adds to run.yaml is no such field: a worker without it
+/// refuses the settings by the key's name when it joins.
 inline constexpr uint32_t kProtocol = 1;
 inline constexpr uint32_t kOldestProtocol = 1;
 
