@@ -79,7 +79,9 @@ absl::StatusOr<std::optional<PushLog>> OpenPushLog(const std::string& folder, Sh
 void EndForLostLog(const absl::Status& lost) {
   static std::once_flag once;
   std::call_once(once, [&lost] {
-    LogError("the log of this shard cannot be kept, so the server ends",
+    LogError(absl::IsFailedPrecondition(lost)
+                 ? "the state of this shard is in another format, so the server ends"
+                 : "the log of this shard cannot be kept, so the server ends",
              {{"reason", lost.message()}});
     // A log that cannot be redone is the same for the next process.
     const bool may_start_again = absl::IsUnavailable(lost);

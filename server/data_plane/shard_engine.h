@@ -82,7 +82,8 @@ class ShardEngine final : public DataPlaneEngine {
     ReadRunStart read_start = nullptr;
 
     /// Called if the shard's log cannot be written, with UNAVAILABLE, or not be redone, with the
-    /// failure of RecoverShard; the status names the file. Nothing that is not in the log may be
+    /// failure of RecoverShard, or with FAILED_PRECONDITION if another release has written what the
+    /// directory has; the status names the file. Nothing that is not in the log may be
     /// told, so the process has to end within the call. It may come on several threads at once,
     /// without a lock.
     std::function<void(const absl::Status&)> on_lost_log = [](const absl::Status&) {};

@@ -50,6 +50,8 @@ void ShardEngine::OpenStore(uint64_t run, Phase phase) {
       if (unsaved_ != nullptr) checkpoints_->Write(std::exchange(unsaved_, nullptr));
     }
   }
+  // Another process may read it: only this one has to end, and not the run.
+  if (absl::IsFailedPrecondition(failure)) return LoseLog(failure);
   if (!failure.ok() && is_news) {
     LogWarning("the directory for checkpoints cannot be used", {{"reason", failure.message()}});
   }

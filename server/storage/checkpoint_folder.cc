@@ -136,11 +136,15 @@ absl::Status CheckpointFolder::ReadBlocks(const ManifestFile& file, const BlockR
   return absl::OkStatus();
 }
 
+absl::Status CheckpointFolder::CheckFormat() const {
+  const std::string why = WhyUnreadable(manifest_.format, manifest_.program);
+  if (why.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{}: {}; its {} can be read", path_, why, kWeightsFile));
+}
+
 absl::StatusOr<std::string> CheckpointFolder::ReadState() const {
-  if (const std::string why = WhyUnreadable(manifest_.format, manifest_.program); !why.empty()) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: {}; its {} can be read", path_, why, kWeightsFile));
-  }
+  if (absl::Status readable = CheckFormat(); !readable.ok()) return readable;
   std::string state;
   const absl::Status read =
       ReadBlocks(manifest_.state_file(), [&state](uint64_t, std::span<const std::byte> block) {

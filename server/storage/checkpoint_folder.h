@@ -49,7 +49,11 @@ class CheckpointFolder {
   /// nothing.
   absl::Status CheckSizes() const;
 
-  /// Returns the encoded state. FAILED_PRECONDITION if a later release wrote it.
+  /// Returns FAILED_PRECONDITION if another release wrote the state, in a format that this program
+  /// does not read.
+  absl::Status CheckFormat() const;
+
+  /// Returns the encoded state. Fails as CheckFormat.
   absl::StatusOr<std::string> ReadState() const;
 
   /// Fills the arrays; those of the checkpoint that are not named are left out. FAILED_PRECONDITION

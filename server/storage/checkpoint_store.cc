@@ -47,6 +47,9 @@ absl::Status CheckpointStore::FindKept() {
     const std::optional<CheckpointName> name = ParseCheckpointDirectoryName(entry.name);
     if (!name) continue;
     const absl::StatusOr<CheckpointFolder> folder = OpenFolder(*name);
+    const absl::Status readable = folder.ok() ? folder->CheckFormat() : folder.status();
+    // Going on from an older one would remove what the other release goes on with.
+    if (absl::IsFailedPrecondition(readable)) return readable;
     const absl::Status sound = folder.ok() ? folder->CheckSizes() : folder.status();
     if (sound.ok()) {
       const CheckpointManifest& manifest = folder->manifest();

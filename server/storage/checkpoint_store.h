@@ -40,7 +40,8 @@ class CheckpointStore {
   /// Makes and locks directory/<run>/shard-<K>, and removes what a crash has left unfinished there,
   /// as far as the disk lets it. If the run has begun, an earlier process has made the directory:
   /// NOT_FOUND if it is not there, for instance because its disk is not mounted. RESOURCE_EXHAUSTED
-  /// if another process has it. `disk` must outlive the store.
+  /// if another process has it; FAILED_PRECONDITION if it has a checkpoint in a format that this
+  /// program does not read. `disk` must outlive the store.
   static absl::StatusOr<std::unique_ptr<CheckpointStore>> Open(Disk& disk,
                                                                const std::string& directory,
                                                                uint64_t run, ShardId shard,

@@ -287,6 +287,8 @@ TEST_F(CheckpointStoreTest, NamesTheLaterReleaseWhoseStateItCannotRead) {
                     HasSubstr("weights.safetensors can be read")));
   EXPECT_TRUE(LoadArrays(*store_, Saved(0, 1), {&array, 1}).ok());
   EXPECT_EQ(weights, Content::Of(1).weights);
+  store_ = nullptr;
+  EXPECT_EQ(OpenStore(disk_).status(), refused) << "an older checkpoint is none to go on from";
 }
 
 TEST_F(CheckpointStoreTest, NamesAnArrayThatIsNotThere) {
