@@ -21,9 +21,10 @@ enum class Incarnation : uint64_t {};
 /// A worker's push counter on one shard, contiguous from 1 within an incarnation.
 enum class Sequence : uint64_t {};
 
-/// A shard counts its lives: the first is 0, and another begins when the shard goes on from an
-/// older state. Versions, bases and sequences belong to one life, and are compared only within it.
-enum class Life : uint64_t {};
+/// A shard counts its generations: the first is 0, and another begins when the shard goes on from
+/// an older state. Versions, bases and sequences belong to one generation, and are compared only
+/// within it.
+enum class Generation : uint64_t {};
 
 /// A shard's clock: 0 for the initial weights, +1 with every update.
 enum class Version : uint64_t {};
@@ -46,7 +47,7 @@ constexpr uint32_t Value(ShardId id) { return static_cast<uint32_t>(id); }
 constexpr uint32_t Value(WorkerId id) { return static_cast<uint32_t>(id); }
 constexpr uint64_t Value(Incarnation id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Sequence id) { return static_cast<uint64_t>(id); }
-constexpr uint64_t Value(Life id) { return static_cast<uint64_t>(id); }
+constexpr uint64_t Value(Generation id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(Version id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(WorkerClock id) { return static_cast<uint64_t>(id); }
 constexpr uint64_t Value(ViewNumber id) { return static_cast<uint64_t>(id); }

@@ -13,7 +13,7 @@ PushHeader HeaderOf(const PushHeader& composite, const PushPart& part) {
                        .sequence = part.sequence,
                        .shard_map = composite.shard_map,
                        .base = part.base,
-                       .life = composite.life,
+                       .generation = composite.generation,
                        .count = composite.count,
                        .kind = composite.kind,
                        .examples = part.examples,
@@ -24,7 +24,7 @@ PushHeader HeaderOf(const PushHeader& composite, const PushPart& part) {
                        .clock = part.clock,
                        .rests = part.rests,
                        .weights_encoding = composite.weights_encoding};
-  header.seal.loss = part.loss;
+  header.trailer.loss = part.loss;
   return header;
 }
 
@@ -46,13 +46,14 @@ PushPart PartOf(const PushHeader& push, uint64_t checksum) {
           .batches = push.batches,
           .rests = push.rests,
           .pull = push.pull,
-          .loss = push.seal.loss,
+          .loss = push.trailer.loss,
           .checksum = checksum};
 }
 
 bool Combine(const PushHeader& a, const PushHeader& b) {
-  return a.identity.run == b.identity.run && a.shard_map == b.shard_map && a.life == b.life &&
-         a.count == b.count && a.kind == b.kind && a.weights_encoding == b.weights_encoding;
+  return a.identity.run == b.identity.run && a.shard_map == b.shard_map &&
+         a.generation == b.generation && a.count == b.count && a.kind == b.kind &&
+         a.weights_encoding == b.weights_encoding;
 }
 
 PushHeader CompositeOf(std::span<const PushHeader* const> pushes,
@@ -62,19 +63,19 @@ PushHeader CompositeOf(std::span<const PushHeader* const> pushes,
   PushHeader composite = {.identity = {.run = first.identity.run},
                           .shard_map = first.shard_map,
                           .base = first.base,
-                          .life = first.life,
+                          .generation = first.generation,
                           .count = first.count,
                           .kind = first.kind,
                           .weights_encoding = first.weights_encoding,
                           .weighs_examples = weighs_examples};
-  composite.seal.absent = first.seal.absent;
+  composite.trailer.absent = first.trailer.absent;
   for (size_t i = 0; i < pushes.size(); ++i) {
     PS_CHECK(Combine(first, *pushes[i]));
     composite.parts.push_back(PartOf(*pushes[i], checksums[i]));
     composite.base = std::min(composite.base, pushes[i]->base);
     composite.examples += pushes[i]->examples;
     composite.pull = composite.pull || pushes[i]->pull;
-    composite.seal.absent.IntersectWith(pushes[i]->seal.absent);
+    composite.trailer.absent.IntersectWith(pushes[i]->trailer.absent);
   }
   std::ranges::sort(composite.parts, {}, &PushPart::worker);
   return composite;
@@ -97,8 +98,8 @@ std::string FaultOfParts(const PushHeader& composite) {
   if (examples != composite.examples) return "its examples are not the sum of its parts'";
   if (composite.base != oldest) return "its base is not the oldest of its parts'";
   if (composite.pull != pulls) return "it pulls, and no part does, or the other way round";
-  const bool has_seal = composite.seal.loss.has_value() || composite.seal.clip != 1;
-  if (has_seal || composite.rests || composite.leaves_out || composite.holds_base) {
+  const bool has_trailer = composite.trailer.loss.has_value() || composite.trailer.clip != 1;
+  if (has_trailer || composite.rests || composite.leaves_out || composite.holds_base) {
     return "it has what only its parts can have";
   }
   return "";

@@ -50,7 +50,7 @@ struct Stamp {
 };
 
 /// The facts about a push that its sender knows only when it has computed the whole of it.
-struct PushSeal {
+struct PushTrailer {
   /// The loss of the push's last mini-batch. Absent if the sender does not report it. It is only
   /// logged.
   std::optional<float> loss;
@@ -62,7 +62,7 @@ struct PushSeal {
   /// 0. The rule leaves a tensor and its state alone if no push of the round has a gradient for it.
   TensorSet absent;
 
-  friend bool operator==(const PushSeal&, const PushSeal&) = default;
+  friend bool operator==(const PushTrailer&, const PushTrailer&) = default;
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
@@ -102,10 +102,10 @@ struct PushHeader {
   Sequence sequence{};
   uint64_t shard_map = 0;
 
-  /// The version that the gradient was computed from, and the life of the shard that made it. The
-  /// sequence belongs to the same life.
+  /// The version that the gradient was computed from, and the generation of the shard that made it.
+  /// The sequence belongs to the same generation.
   Version base{};
-  Life life{};
+  Generation generation{};
 
   /// The number of values of the whole push. 0 says that no gradient of `base` will come, though a
   /// shard may wait for one: it excuses the member from a round that takes one from each member.
@@ -124,7 +124,7 @@ struct PushHeader {
   uint64_t label = 0;
 
   /// Travels with the last chunk, because it is not known earlier.
-  PushSeal seal;
+  PushTrailer trailer;
 
   /// Exchange only: set if the answer carries weights, too, in messages of `chunk_bytes` of fp32
   /// values (0: the server chooses).
@@ -165,8 +165,8 @@ struct PushHeader {
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.identity, self.sequence, self.shard_map, self.base, self.life, self.count,
-            self.kind, self.examples, self.batches, self.label, self.seal, self.pull,
+    archive(self.identity, self.sequence, self.shard_map, self.base, self.generation, self.count,
+            self.kind, self.examples, self.batches, self.label, self.trailer, self.pull,
             self.chunk_bytes, self.slot, self.clock, self.rests, self.leaves_out, self.holds_base,
             self.weights_encoding, self.parts, self.weighs_examples);
   }
@@ -260,8 +260,8 @@ struct PushReply {
   /// Text for people.
   std::string message;
 
-  /// The life of the shard to which the version belongs.
-  Life life{};
+  /// The generation of the shard to which the version belongs.
+  Generation generation{};
 
   /// The first answer to the push. Set exactly if the outcome is kDuplicate.
   std::optional<PushOutcome> first_outcome;
@@ -271,7 +271,7 @@ struct PushReply {
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.outcome, self.version, self.staleness, self.durability, self.expected,
-            self.retry_after_ms, self.message, self.life, self.first_outcome);
+            self.retry_after_ms, self.message, self.generation, self.first_outcome);
   }
 };
 
@@ -298,11 +298,11 @@ struct PullRequest {
   /// version.
   Version min_version{};
 
-  /// The life of the shard to which min_version, sequence and held belong. In another life they
-  /// mean nothing: the pull is answered at once with whole weights, which may be trained on if the
-  /// member has pushed nothing yet in that life. Only where shards are in step does a shard that is
-  /// in an earlier life refuse, as it is to return first.
-  Life min_life{};
+  /// The generation of the shard to which min_version, sequence and held belong. In another
+  /// generation they mean nothing: the pull is answered at once with whole weights, which may be
+  /// trained on if the member has pushed nothing yet in that generation. Only where shards are in
+  /// step does a shard that is in an earlier generation refuse, as it is to return first.
+  Generation min_generation{};
 
   /// True if a gradient computed from the answer will be pushed.
   bool trains = false;
@@ -327,8 +327,8 @@ struct PullRequest {
   /// and does not keep it.
   std::optional<Stamp> exact;
 
-  /// Whether the last message is to have the seal of the weights.
-  bool wants_seal = false;
+  /// Whether the last message is to have the trailer of the weights.
+  bool wants_trailer = false;
 
   /// In a pull that does not train: the version whose values the reader has.
   std::optional<Version> held;
@@ -341,9 +341,9 @@ struct PullRequest {
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.identity, self.shard_map, self.min_version, self.min_life, self.trains,
+    archive(self.identity, self.shard_map, self.min_version, self.min_generation, self.trains,
             self.chunk_bytes, self.sequence, self.slot, self.clock, self.weights_encoding,
-            self.exact, self.wants_seal, self.held, self.reader);
+            self.exact, self.wants_trailer, self.held, self.reader);
   }
 };
 
@@ -358,7 +358,7 @@ struct ValueChanges {
 };
 
 /// The facts that come behind pulled weights.
-struct WeightsSeal {
+struct WeightsTrailer {
   /// The newest version that was published when the last values were sent.
   Version newest{};
 
@@ -366,7 +366,7 @@ struct WeightsSeal {
   /// order.
   std::vector<uint64_t> checksums;
 
-  friend bool operator==(const WeightsSeal&, const WeightsSeal&) = default;
+  friend bool operator==(const WeightsTrailer&, const WeightsTrailer&) = default;
 };
 
 /// The work of a member in a hardsync round; shard 0 hands it out with the weights.
@@ -398,8 +398,8 @@ struct WeightsHeader {
   /// Set if the reader has the values of this version; none follow.
   bool unchanged = false;
 
-  /// The life of the shard to which the version belongs.
-  Life life{};
+  /// The generation of the shard to which the version belongs.
+  Generation generation{};
 
   /// In an answer to train on: the member's clock as the shard has it. It is above the
   /// clock that the member named if others went on while the member rested, or before it joined.

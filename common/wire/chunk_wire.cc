@@ -16,13 +16,13 @@ constexpr size_t kAbsentBytesMax = (TensorLayout::kTensorsMax + 7) / 8;
 
 /// Returns the message of a push's chunk without its values.
 v1::PushChunk PushChunkWithoutValues(const std::optional<PushHeader>& header, uint64_t offset,
-                                     const PushSeal& seal) {
+                                     const PushTrailer& trailer) {
   v1::PushChunk message;
   if (header) *message.mutable_header() = ToWire(*header);
   message.set_offset(offset);
-  if (seal.loss) message.set_loss(*seal.loss);
-  if (seal.clip != 1) message.set_clip(seal.clip);
-  if (!seal.absent.empty()) message.set_absent(seal.absent.bits());
+  if (trailer.loss) message.set_loss(*trailer.loss);
+  if (trailer.clip != 1) message.set_clip(trailer.clip);
+  if (!trailer.absent.empty()) message.set_absent(trailer.absent.bits());
   return message;
 }
 
@@ -65,10 +65,10 @@ absl::StatusOr<Chunk> DecodeChunk(const grpc::ByteBuffer& bytes, Message& messag
 /// Returns the message of a chunk of pulled weights without its values.
 v1::WeightsChunk WeightsChunkWithoutValues(const std::optional<WeightsHeader>& header,
                                            uint64_t offset,
-                                           const std::optional<WeightsSeal>& seal) {
+                                           const std::optional<WeightsTrailer>& trailer) {
   v1::WeightsChunk message;
   if (header) *message.mutable_header() = ToWire(*header);
-  if (seal) *message.mutable_seal() = ToWire(*seal);
+  if (trailer) *message.mutable_trailer() = ToWire(*trailer);
   message.set_offset(offset);
   return message;
 }
@@ -76,20 +76,21 @@ v1::WeightsChunk WeightsChunkWithoutValues(const std::optional<WeightsHeader>& h
 }  // namespace
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentValues values, Encoding encoding, const PushSeal& seal) {
-  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding, seal);
+                                 LentValues values, Encoding encoding, const PushTrailer& trailer) {
+  return EncodePushChunk(header, offset, EncodeValues(std::move(values), encoding), encoding,
+                         trailer);
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentBytes encoded, Encoding encoding, const PushSeal& seal) {
-  v1::PushChunk message = PushChunkWithoutValues(header, offset, seal);
+                                 LentBytes encoded, Encoding encoding, const PushTrailer& trailer) {
+  v1::PushChunk message = PushChunkWithoutValues(header, offset, trailer);
   message.set_encoding(ToWire(encoding));
   return EncodeWithValues(message, std::move(encoded));
 }
 
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 const SharedValues& values, const PushSeal& seal) {
-  v1::PushChunk message = PushChunkWithoutValues(header, offset, seal);
+                                 const SharedValues& values, const PushTrailer& trailer) {
+  v1::PushChunk message = PushChunkWithoutValues(header, offset, trailer);
   *message.mutable_shared() = ToWire(values);
   return EncodeWithValues(message, {});
 }
@@ -102,16 +103,16 @@ grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request) {
 
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding,
-                                    const std::optional<WeightsSeal>& seal) {
-  v1::WeightsChunk message = WeightsChunkWithoutValues(header, offset, seal);
+                                    const std::optional<WeightsTrailer>& trailer) {
+  v1::WeightsChunk message = WeightsChunkWithoutValues(header, offset, trailer);
   message.set_encoding(ToWire(encoding));
   return EncodeWithValues(message, EncodeValues(std::move(values), encoding));
 }
 
 grpc::ByteBuffer EncodeChangesChunk(const std::optional<WeightsHeader>& header,
                                     const ValueChanges& changes, std::shared_ptr<const void> owner,
-                                    const std::optional<WeightsSeal>& seal) {
-  v1::WeightsChunk message = WeightsChunkWithoutValues(header, changes.offset, seal);
+                                    const std::optional<WeightsTrailer>& trailer) {
+  v1::WeightsChunk message = WeightsChunkWithoutValues(header, changes.offset, trailer);
   message.set_changed_count(changes.count);
   return EncodeWithValues(message, {std::as_bytes(std::span(changes.blocks)), std::move(owner)});
 }
@@ -154,15 +155,15 @@ absl::StatusOr<PushChunk> DecodePushChunk(const grpc::ByteBuffer& message) {
   v1::PushChunk wire;
   absl::StatusOr<PushChunk> chunk = DecodeChunk<v1::PushChunk, PushChunk>(message, wire);
   if (!chunk.ok()) return chunk;
-  if (wire.has_loss()) chunk->seal.loss = wire.loss();
-  if (wire.has_clip()) chunk->seal.clip = wire.clip();
-  if (!(chunk->seal.clip > 0 && chunk->seal.clip <= 1)) {
+  if (wire.has_loss()) chunk->trailer.loss = wire.loss();
+  if (wire.has_clip()) chunk->trailer.clip = wire.clip();
+  if (!(chunk->trailer.clip > 0 && chunk->trailer.clip <= 1)) {
     return absl::InvalidArgumentError("clip: not in (0, 1]");
   }
   if (wire.absent().size() > kAbsentBytesMax) {
     return absl::InvalidArgumentError("absent: more tensors than a model can have");
   }
-  chunk->seal.absent = TensorSet(wire.absent());
+  chunk->trailer.absent = TensorSet(wire.absent());
   if (wire.has_shared()) chunk->shared = FromWire(wire.shared());
   if (chunk->shared.has_value() && chunk->values.count() > 0) {
     return absl::InvalidArgumentError("shared: values came as well");
@@ -189,7 +190,7 @@ absl::StatusOr<WeightsChunk> DecodeWeightsChunk(const grpc::ByteBuffer& message)
   absl::StatusOr<WeightsChunk> chunk = ChunkOf<WeightsChunk>(std::move(values), wire);
   if (!chunk.ok()) return chunk;
   chunk->changes = std::move(changes);
-  if (wire.has_seal()) chunk->seal = FromWire(wire.seal());
+  if (wire.has_trailer()) chunk->trailer = FromWire(wire.trailer());
   return chunk;
 }
 

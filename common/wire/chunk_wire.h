@@ -19,13 +19,13 @@ namespace slipstream {
 /// encoding in the message.
 
 /// PushChunk: one piece of a push, whose values may lie elsewhere; or a request between pushes. The
-/// chunk that completes the push may carry PushHeader::seal.
+/// chunk that completes the push may carry PushHeader::trailer.
 struct PushChunk {
   std::optional<PushHeader> header;
   uint64_t offset = 0;
   ReceivedValues values;
   std::optional<SharedValues> shared;
-  PushSeal seal;
+  PushTrailer trailer;
   std::optional<SharedMemoryRequest> request;
 };
 
@@ -35,7 +35,7 @@ struct WeightsChunk {
   uint64_t offset = 0;
   ReceivedValues values;
   std::optional<ValueChanges> changes;
-  std::optional<WeightsSeal> seal;
+  std::optional<WeightsTrailer> trailer;
 };
 
 /// InitializeRequest: one piece of the initial weights.
@@ -60,22 +60,23 @@ struct ExchangeChunk {
 /// copy.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
                                  LentValues values, Encoding encoding = Encoding::kFp32,
-                                 const PushSeal& seal = {});
+                                 const PushTrailer& trailer = {});
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 const SharedValues& values, const PushSeal& seal = {});
+                                 const SharedValues& values, const PushTrailer& trailer = {});
 
 /// Encodes values that were encoded before.
 grpc::ByteBuffer EncodePushChunk(const std::optional<PushHeader>& header, uint64_t offset,
-                                 LentBytes encoded, Encoding encoding, const PushSeal& seal = {});
+                                 LentBytes encoded, Encoding encoding,
+                                 const PushTrailer& trailer = {});
 grpc::ByteBuffer EncodeRequest(const SharedMemoryRequest& request);
 grpc::ByteBuffer EncodeWeightsChunk(const std::optional<WeightsHeader>& header, uint64_t offset,
                                     LentValues values, Encoding encoding = Encoding::kFp32,
-                                    const std::optional<WeightsSeal>& seal = std::nullopt);
+                                    const std::optional<WeightsTrailer>& trailer = std::nullopt);
 
 /// Encodes changes in place of values. The blocks are borrowed; `owner` keeps them.
 grpc::ByteBuffer EncodeChangesChunk(const std::optional<WeightsHeader>& header,
                                     const ValueChanges& changes, std::shared_ptr<const void> owner,
-                                    const std::optional<WeightsSeal>& seal);
+                                    const std::optional<WeightsTrailer>& trailer);
 grpc::ByteBuffer EncodeInitializeChunk(const std::optional<InitializeHeader>& header,
                                        uint64_t offset, LentValues values);
 grpc::ByteBuffer EncodeExchangeChunk(const std::optional<PushReply>& push,

@@ -128,7 +128,7 @@ v1::PushHeader ToWire(const PushHeader& header) {
   wire.set_sequence(Value(header.sequence));
   wire.set_shard_map(header.shard_map);
   wire.set_base_version(Value(header.base));
-  wire.set_life(Value(header.life));
+  wire.set_generation(Value(header.generation));
   wire.set_count(header.count);
   wire.set_examples(header.examples);
   wire.set_kind(static_cast<v1::PushKind>(header.kind));
@@ -151,7 +151,7 @@ v1::PushReply ToWire(const PushReply& reply) {
   v1::PushReply wire;
   wire.set_outcome(static_cast<v1::PushOutcome>(reply.outcome));
   wire.set_version(Value(reply.version));
-  wire.set_life(Value(reply.life));
+  wire.set_generation(Value(reply.generation));
   wire.set_staleness(reply.staleness);
   wire.set_durability(static_cast<v1::Durability>(reply.durability));
   wire.set_expected_sequence(Value(reply.expected));
@@ -168,7 +168,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   if (request.identity) *wire.mutable_identity() = ToWire(*request.identity);
   wire.set_shard_map(request.shard_map);
   wire.set_min_version(Value(request.min_version));
-  wire.set_min_life(Value(request.min_life));
+  wire.set_min_generation(Value(request.min_generation));
   wire.set_trains(request.trains);
   wire.set_chunk_bytes(request.chunk_bytes);
   wire.set_sequence(Value(request.sequence));
@@ -176,7 +176,7 @@ v1::PullRequest ToWire(const PullRequest& request) {
   wire.set_clock(Value(request.clock));
   wire.set_weights_encoding(ToWire(request.weights_encoding));
   if (request.exact) *wire.mutable_exact() = ToWire(*request.exact);
-  wire.set_wants_seal(request.wants_seal);
+  wire.set_wants_trailer(request.wants_trailer);
   if (request.held) wire.set_held_version(Value(*request.held));
   wire.set_reader(request.reader);
   return wire;
@@ -192,7 +192,7 @@ v1::RoundWork ToWire(const RoundWork& work) {
 v1::WeightsHeader ToWire(const WeightsHeader& header) {
   v1::WeightsHeader wire;
   wire.set_version(Value(header.version));
-  wire.set_life(Value(header.life));
+  wire.set_generation(Value(header.generation));
   wire.set_count(header.count);
   if (header.work) *wire.mutable_work() = ToWire(*header.work);
   wire.set_unchanged(header.unchanged);
@@ -209,10 +209,10 @@ v1::WeightsHeader ToWire(const WeightsHeader& header) {
   return wire;
 }
 
-v1::WeightsSeal ToWire(const WeightsSeal& seal) {
-  v1::WeightsSeal wire;
-  wire.set_newest_version(Value(seal.newest));
-  for (const uint64_t checksum : seal.checksums) wire.add_checksums(checksum);
+v1::WeightsTrailer ToWire(const WeightsTrailer& trailer) {
+  v1::WeightsTrailer wire;
+  wire.set_newest_version(Value(trailer.newest));
+  for (const uint64_t checksum : trailer.checksums) wire.add_checksums(checksum);
   return wire;
 }
 
@@ -264,7 +264,7 @@ absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
   header.sequence = Sequence{wire.sequence()};
   header.shard_map = wire.shard_map();
   header.base = Version{wire.base_version()};
-  header.life = Life{wire.life()};
+  header.generation = Generation{wire.generation()};
   header.count = wire.count();
   if (!v1::PushKind_IsValid(wire.kind())) {
     return OutOfRange("header.kind", static_cast<uint64_t>(wire.kind()));
@@ -313,7 +313,7 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
   PushReply reply;
   reply.outcome = static_cast<PushOutcome>(wire.outcome());
   reply.version = Version{wire.version()};
-  reply.life = Life{wire.life()};
+  reply.generation = Generation{wire.generation()};
   reply.staleness = wire.staleness();
   // Refusals have no durability.
   if (wire.durability() != 0) reply.durability = static_cast<Durability>(wire.durability());
@@ -338,7 +338,7 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
   if (wire.has_identity()) request.identity = FromWire(wire.identity());
   request.shard_map = wire.shard_map();
   request.min_version = Version{wire.min_version()};
-  request.min_life = Life{wire.min_life()};
+  request.min_generation = Generation{wire.min_generation()};
   request.trains = wire.trains();
   request.chunk_bytes = wire.chunk_bytes();
   request.sequence = Sequence{wire.sequence()};
@@ -349,7 +349,7 @@ absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
     return absl::InvalidArgumentError("exact: a pull that trains takes the newest version");
   }
   if (wire.has_exact()) request.exact = FromWire(wire.exact());
-  request.wants_seal = wire.wants_seal();
+  request.wants_trailer = wire.wants_trailer();
   if (wire.has_held_version() && wire.trains()) {
     return absl::InvalidArgumentError("held_version: a pull that trains takes whole weights");
   }
@@ -377,7 +377,7 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
                           .count = wire.count(),
                           .work = std::nullopt,
                           .unchanged = wire.unchanged(),
-                          .life = Life{wire.life()},
+                          .generation = Generation{wire.generation()},
                           .clock = WorkerClock{wire.clock()},
                           .examples = wire.examples(),
                           .stage = wire.stage(),
@@ -402,7 +402,7 @@ absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
   return header;
 }
 
-WeightsSeal FromWire(const v1::WeightsSeal& wire) {
+WeightsTrailer FromWire(const v1::WeightsTrailer& wire) {
   return {.newest = Version{wire.newest_version()},
           .checksums = {wire.checksums().begin(), wire.checksums().end()}};
 }

@@ -22,7 +22,7 @@ v1::PushReply ToWire(const PushReply& reply);
 v1::PullRequest ToWire(const PullRequest& request);
 v1::RoundWork ToWire(const RoundWork& work);
 v1::WeightsHeader ToWire(const WeightsHeader& header);
-v1::WeightsSeal ToWire(const WeightsSeal& seal);
+v1::WeightsTrailer ToWire(const WeightsTrailer& trailer);
 v1::Stamp ToWire(const Stamp& stamp);
 v1::InitializeHeader ToWire(const InitializeHeader& header);
 
@@ -34,7 +34,7 @@ absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire);
 absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire);
 absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire);
 absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire);
-WeightsSeal FromWire(const v1::WeightsSeal& wire);
+WeightsTrailer FromWire(const v1::WeightsTrailer& wire);
 Stamp FromWire(const v1::Stamp& wire);
 absl::StatusOr<InitializeHeader> FromWire(const v1::InitializeHeader& wire);
 

@@ -166,7 +166,8 @@ std::shared_ptr<BufferPool> Aggregator::Pool() {
 
 bool Aggregator::Serves(const PullRequest& request) const {
   const bool is_for_any = !request.trains && !request.exact.has_value() &&
-                          !request.held.has_value() && !request.wants_seal && request.reader == 0;
+                          !request.held.has_value() && !request.wants_trailer &&
+                          request.reader == 0;
   return is_for_any && request.identity.has_value() && group_.IsMember(*request.identity) &&
          request.shard_map == group_.orders().model->shard_map.fingerprint();
 }
@@ -182,7 +183,7 @@ std::optional<Answer> Aggregator::Pull(const PullRequest& request, WaitingCall* 
     }
     if (!refusal.ok()) return Answer{.refusal = std::move(refusal)};
   }
-  return pulls_.Pull({*request.identity, request.min_version, request.min_life}, call);
+  return pulls_.Pull({*request.identity, request.min_version, request.min_generation}, call);
 }
 
 void Aggregator::FinishPull(WaitingCall* call, const Reader&) { pulls_.Finish(call); }
@@ -192,7 +193,7 @@ absl::StatusOr<AggregatorPulls::Fetched> Aggregator::Fetch(const AggregatorPulls
   if (weights == nullptr) return NoMemory();
   if (pull_uplink_ == nullptr) pull_uplink_ = MakeUplink();
   absl::StatusOr<WeightsHeader> header =
-      pull_uplink_->Pull(pull.identity, pull.min_version, pull.min_life, weights->values());
+      pull_uplink_->Pull(pull.identity, pull.min_version, pull.min_generation, weights->values());
   if (!header.ok()) return header.status();
   return AggregatorPulls::Fetched{*std::move(header), std::move(weights)};
 }

@@ -89,7 +89,7 @@ class Aggregator final : public DataPlaneEngine {
   std::optional<Answer> Pull(const PullRequest& request, WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
 
-  std::optional<WeightsSeal> SealOf(const Answer&) override { return std::nullopt; }
+  std::optional<WeightsTrailer> TrailerOf(const Answer&) override { return std::nullopt; }
 
   /// Readers who are not members pull from the shard.
   bool ReadersWait() override { return false; }

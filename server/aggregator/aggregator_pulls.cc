@@ -10,11 +10,11 @@
 namespace slipstream {
 namespace {
 
-/// The age of weights: those of a later life are newer, whatever their version.
-using Age = std::pair<Life, Version>;
+/// The age of weights: those of a later generation are newer, whatever their version.
+using Age = std::pair<Generation, Version>;
 
-Age AgeOf(const WeightsHeader& header) { return {header.life, header.version}; }
-Age AgeOf(const AggregatorPulls::Asked& asked) { return {asked.min_life, asked.min_version}; }
+Age AgeOf(const WeightsHeader& header) { return {header.generation, header.version}; }
+Age AgeOf(const AggregatorPulls::Asked& asked) { return {asked.min_generation, asked.min_version}; }
 
 }  // namespace
 

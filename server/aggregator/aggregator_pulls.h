@@ -35,11 +35,11 @@ class AggregatorPulls {
   static constexpr size_t kPullsOfWorkerMax = 16;
 
   /// A pull of a worker: its sender, and the version that the answer has to have at least, unless
-  /// it is of a later life.
+  /// it is of a later generation.
   struct Asked {
     Identity identity;
     Version min_version{};
-    Life min_life{};
+    Generation min_generation{};
   };
 
   /// Complete weights of the shard.

@@ -16,7 +16,7 @@ struct WeighedPayload {
   /// The number of examples that it is the mean of; > 0.
   uint32_t examples = 1;
 
-  /// The factor by which its sender clips it (PushSeal::clip).
+  /// The factor by which its sender clips it (PushTrailer::clip).
   float clip = 1;
 };
 

@@ -37,7 +37,7 @@ const CountedComposite* NewestOf(std::span<const CountedComposite* const> compos
     if (!weights.has_value()) continue;
     if (HasWork(*composite)) return nullptr;
     const auto age = [](const WeightsHeader& header) {
-      return std::tuple(header.life, header.version);
+      return std::tuple(header.generation, header.version);
     };
     const bool is_newer = newest == nullptr || age(*weights) > age(*newest->answer.weights);
     if (is_newer) newest = composite;
@@ -50,13 +50,15 @@ Answer AnswerOf(const PushHeader& push, const CountedComposite& composite, size_
   Answer answer = {.push = ReplyTo(composite.answer.push, composite.header.parts[part])};
   if (!push.pull) return answer;
   const WeightsHeader& own = *composite.answer.weights;
-  const bool takes_newest = newest != nullptr && newest->answer.weights->life == own.life;
+  const bool takes_newest =
+      newest != nullptr && newest->answer.weights->generation == own.generation;
   const CountedComposite& source = takes_newest ? *newest : composite;
   WeightsHeader header = *source.answer.weights;
   header.work = own.parts[part].work;
   header.clock = own.parts[part].clock;
   header.parts.clear();
-  header.unchanged = push.holds_base && push.base == header.version && push.life == header.life;
+  header.unchanged =
+      push.holds_base && push.base == header.version && push.generation == header.generation;
   if (!header.unchanged) answer.weights = source.weights;
   answer.header = std::move(header);
   return answer;

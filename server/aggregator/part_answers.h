@@ -30,7 +30,7 @@ std::vector<bool> GoesOn(const CountedComposite& composite);
 const CountedComposite* NewestOf(std::span<const CountedComposite* const> composites);
 
 /// Returns the answer to the worker that sent `push`, the part of a composite at position `part`.
-/// The weights are those of `newest`, unless that is null or of another life.
+/// The weights are those of `newest`, unless that is null or of another generation.
 Answer AnswerOf(const PushHeader& push, const CountedComposite& composite, size_t part,
                 const CountedComposite* newest);
 

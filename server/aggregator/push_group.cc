@@ -23,12 +23,12 @@ void PushGroup::OnOrders(const ServerOrders& orders) {
   combiner_.OnView(orders.view);
   combiner_.SetPolicy(TraitsNow());
   const auto shard = static_cast<size_t>(Value(options_.shard));
-  if (shard < orders.returns.size()) NoteLife(orders.returns[shard].life);
+  if (shard < orders.returns.size()) NoteGeneration(orders.returns[shard].generation);
 }
 
-void PushGroup::NoteLife(Life life) {
-  life_ = std::max(life_, life);
-  combiner_.OnLife(life);
+void PushGroup::NoteGeneration(Generation generation) {
+  generation_ = std::max(generation_, generation);
+  combiner_.OnGeneration(generation);
 }
 
 PolicyTraits PushGroup::TraitsNow() const {
@@ -77,7 +77,7 @@ std::string_view PushGroup::FaultOf(const PushHeader& header) const {
   const size_t values = map.range(options_.shard).size();
   const bool fits = header.shard_map == map.fingerprint() && header.count == values;
   if (!fits) return "it does not fit the shard";
-  if (const std::string_view fault = FaultInLife(header); !fault.empty()) return fault;
+  if (const std::string_view fault = FaultInGeneration(header); !fault.empty()) return fault;
   if (header.kind != PushKind::kGradient || header.examples == 0) return "it is no gradient";
   if (header.examples >
       ExamplesMax(header.batches, options_.run.quantum(), options_.run.training.batch_size)) {
@@ -88,8 +88,8 @@ std::string_view PushGroup::FaultOf(const PushHeader& header) const {
   return "";
 }
 
-std::string_view PushGroup::FaultInLife(const PushHeader& header) const {
-  return header.life < life_ ? "it is of an earlier life of the shard" : "";
+std::string_view PushGroup::FaultInGeneration(const PushHeader& header) const {
+  return header.generation < generation_ ? "it is of an earlier generation of the shard" : "";
 }
 
 PushReply PushGroup::SendBack(WorkerId worker, std::string_view why) {
@@ -121,9 +121,9 @@ std::optional<PushReply> PushGroup::FinishPush(CallId call, PushAssembly& push, 
   const ShardMachine::PushFacts facts = push.Facts();
   const WorkerId worker = facts.header.identity.worker;
   callers_[call] = worker;
-  // The shard may have begun a new life while the values came.
+  // The shard may have begun a new generation while the values came.
   const std::string_view fault =
-      facts.is_finite ? FaultInLife(facts.header) : "its values are not finite";
+      facts.is_finite ? FaultInGeneration(facts.header) : "its values are not finite";
   if (!fault.empty()) {
     bytes_held_ -= facts.header.count * sizeof(float);
     return SendBack(worker, fault);
@@ -175,7 +175,7 @@ std::optional<PushGroup::Outgoing> PushGroup::Take(absl::Time now) {
     checksums.push_back(push.checksum);
     composite.gradients.push_back({.payload = std::exchange(push.payload, {}),
                                    .examples = push.header.examples,
-                                   .clip = push.header.seal.clip});
+                                   .clip = push.header.trailer.clip});
   }
   composite.header =
       CompositeOf(headers, checksums, composite.weighing == PolicyTraits::Weighing::kExamples);
@@ -190,7 +190,7 @@ Answers PushGroup::OnAnswer(CompositeId composite, absl::StatusOr<ExchangeAnswer
   bytes_held_ -= sent.parts.size() * sent.header.count * sizeof(float);
   Combiner::Verdict verdict;
   verdict.is_counted = answer.ok() && !IsRefusal(answer->push.outcome);
-  if (answer.ok()) NoteLife(answer->push.life);
+  if (answer.ok()) NoteGeneration(answer->push.generation);
   if (verdict.is_counted) {
     verdict.is_repeated = answer->push.outcome == PushOutcome::kDuplicate;
     sent.counted = {std::move(sent.header), *std::move(answer), std::move(weights)};

@@ -132,10 +132,10 @@ class PushGroup {
   /// Sends a member's push back. Nobody waits for its next one.
   PushReply SendBack(WorkerId worker, std::string_view why);
 
-  void NoteLife(Life life);
+  void NoteGeneration(Generation generation);
 
   /// Returns why the shard would not count the push at all; empty if it may.
-  std::string_view FaultInLife(const PushHeader& header) const;
+  std::string_view FaultInGeneration(const PushHeader& header) const;
 
   /// Returns the traits of the policy that the run is in.
   PolicyTraits TraitsNow() const;
@@ -148,7 +148,8 @@ class PushGroup {
 
   Combiner combiner_;
   ServerOrders orders_;
-  Life life_{};  // The shard's newest life, as the coordinator or the shard itself has said.
+  Generation generation_{};  // The shard's newest generation, as the coordinator or the shard
+                             // itself has said.
   uint64_t next_push_ = 1;
   uint64_t bytes_held_ = 0;  // Of pushes that were begun, until the shard has answered.
   uint32_t under_way_ = 0;   // Composites that were taken and not answered.

@@ -30,12 +30,12 @@ class ShardUplink final : public Uplink {
     return answer;
   }
 
-  absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version, Life min_life,
-                                     std::span<float> weights) override {
+  absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version,
+                                     Generation min_generation, std::span<float> weights) override {
     const PullRequest request = {.identity = worker,
                                  .shard_map = shard_map_,
                                  .min_version = min_version,
-                                 .min_life = min_life};
+                                 .min_generation = min_generation};
     absl::StatusOr<ShardClient::Pulled> pulled = client_.Pull(request, WeightsArrival(weights));
     if (!pulled.ok()) return pulled.status();
     return std::move(pulled->header);

@@ -30,11 +30,12 @@ class Uplink {
                                                   std::span<float> weights) = 0;
 
   /// Pulls the shard's newest weights to `weights` in the name of a worker of the group, and waits
-  /// until the shard has published version `min_version` of its life `min_life`; but a shard that
-  /// is in a later life, or will have nothing newer, answers at once with what it has. Fails as
-  /// Exchange does, or if the shard refuses the pull.
+  /// until the shard has published version `min_version` of its generation `min_generation`; but a
+  /// shard that is in a later generation, or will have nothing newer, answers at once with what it
+  /// has. Fails as Exchange does, or if the shard refuses the pull.
   virtual absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version,
-                                             Life min_life, std::span<float> weights) = 0;
+                                             Generation min_generation,
+                                             std::span<float> weights) = 0;
 };
 
 /// Makes the uplinks of an aggregator.

@@ -108,7 +108,7 @@ std::optional<absl::Status> AnswerTo(Coordinator& coordinator, const v1::GetWork
   std::optional<uint64_t> newest;
   if (request.has_newest_unit()) newest = request.newest_unit();
   const absl::StatusOr<WorkAnswer> answer = coordinator.AskWork(
-      FromWire(request.identity()), request.stage(), newest, Life{request.life()});
+      FromWire(request.identity()), request.stage(), newest, Generation{request.generation()});
   if (!answer.ok()) return answer.status();
   if (answer->state == WorkAnswer::State::kWait && !is_last) return std::nullopt;
   reply = ToWire(*answer);

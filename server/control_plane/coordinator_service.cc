@@ -442,7 +442,7 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;
     facts.shards.back().set_silent_seconds(absl::ToDoubleSeconds(silence));
     const Returns::Shard& returned = coordinator_.returns().shards()[shard];
-    facts.shards.back().set_life(Value(returned.order.life));
+    facts.shards.back().set_generation(Value(returned.order.generation));
     facts.shards.back().set_returned_to(Value(returned.order.from.version));
     facts.shards.back().set_versions_lost(returned.versions_lost);
   }

@@ -22,7 +22,7 @@ ServerReport FromWire(const v1::SyncServerRequest& wire) {
   report.accepts_rollback = wire.accepts_rollback();
   report.initialized = wire.initialized();
   report.drained = wire.drained();
-  report.life = Life{wire.life()};
+  report.generation = Generation{wire.generation()};
   for (const v1::SavedVersion& saved : wire.saved()) report.saved.push_back(FromWire(saved));
   report.knows_saved = wire.knows_saved();
   report.cannot_save = !wire.status().checkpoint_failure().empty();
@@ -153,7 +153,7 @@ v1::GetWorkReply ToWire(const WorkAnswer& work) {
       break;
     case WorkAnswer::State::kReturned:
       wire.set_state(v1::GetWorkReply::RETURNED);
-      wire.set_life(Value(work.life));
+      wire.set_generation(Value(work.generation));
       break;
   }
   wire.set_stage(work.stage);

@@ -35,7 +35,7 @@ absl::Status ReadCheckpoints(const v1::SyncServerReply& wire, ServerOrders& orde
   }
   for (const v1::ShardReturn& shard : wire.returns()) {
     orders.returns.push_back(
-        {.life = Life{shard.life()}, .from = slipstream::FromWire(shard.from())});
+        {.generation = Generation{shard.generation()}, .from = slipstream::FromWire(shard.from())});
   }
   if (wire.has_save()) orders.save = FromWire(wire.save());
   return absl::OkStatus();
@@ -45,14 +45,16 @@ absl::Status ReadCheckpoints(const v1::SyncServerReply& wire, ServerOrders& orde
 
 v1::SavedVersion ToWire(const SavedVersion& saved) {
   v1::SavedVersion wire;
-  wire.set_life(Value(saved.life));
+  wire.set_generation(Value(saved.generation));
   wire.set_version(Value(saved.version));
   wire.set_stage(saved.stage);
   return wire;
 }
 
 SavedVersion FromWire(const v1::SavedVersion& wire) {
-  return {.life = Life{wire.life()}, .version = Version{wire.version()}, .stage = wire.stage()};
+  return {.generation = Generation{wire.generation()},
+          .version = Version{wire.version()},
+          .stage = wire.stage()};
 }
 
 v1::SyncServerReply ToWire(const ServerOrders& orders) {
@@ -83,7 +85,7 @@ v1::SyncServerReply ToWire(const ServerOrders& orders) {
   }
   for (const ShardReturn& shard : orders.returns) {
     v1::ShardReturn& of_wire = *wire.add_returns();
-    of_wire.set_life(Value(shard.life));
+    of_wire.set_generation(Value(shard.generation));
     *of_wire.mutable_from() = ToWire(shard.from);
   }
   if (orders.save != SaveOrder()) *wire.mutable_save() = ToWire(orders.save);

@@ -34,7 +34,7 @@ absl::Duration ServerTalk::wait() const {
 
 absl::Status ServerTalk::OnReply(const v1::SyncServerReply& reply) {
   pause_ = options_.pause_min;
-  // Until then its orders may be old, such as to return to a life that has ended.
+  // Until then its orders may be old, such as to return to a generation that has ended.
   if (reply.awaits_servers()) return absl::OkStatus();
   if (orders_.number != 0 && reply.run() != orders_.run) {
     return absl::FailedPreconditionError("the coordinator was restarted and began another run");

@@ -74,8 +74,8 @@ struct ServerOrders {
   /// Why the run failed. Set in kFailed.
   std::string failure;
 
-  /// By shard: the life that it is to be in, and where that begins. Empty while all are in their
-  /// first life.
+  /// By shard: the generation that it is to be in, and where that begins. Empty while all are in
+  /// their first generation.
   std::vector<ShardReturn> returns;
   SaveOrder save;
 

@@ -9,9 +9,9 @@
 
 namespace slipstream {
 
-/// Names a checkpoint of one shard. A later life is newer, whatever its version.
+/// Names a checkpoint of one shard. A later generation is newer, whatever its version.
 struct SavedVersion {
-  Life life{};
+  Generation generation{};
   Version version{};
 
   /// The stage of the run that the shard was in.
@@ -21,21 +21,21 @@ struct SavedVersion {
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.life, self.version, self.stage);
+    archive(self.generation, self.version, self.stage);
   }
 };
 
-/// The order to a shard to go on from one of its checkpoints, if it is not in this life yet.
+/// The order to a shard to go on from one of its checkpoints, if it is not in this generation yet.
 struct ShardReturn {
-  /// Life 0 is the first one, into which no shard returns.
-  Life life{};
+  /// Generation 0 is the first one, into which no shard returns.
+  Generation generation{};
   SavedVersion from;
 
   friend bool operator==(const ShardReturn&, const ShardReturn&) = default;
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.life, self.from);
+    archive(self.generation, self.from);
   }
 };
 

@@ -61,11 +61,11 @@ bool CheckpointWriter::is_writing() {
   return is_writing_;
 }
 
-bool CheckpointWriter::HasOrCannotWrite(Life life, Version version) {
+bool CheckpointWriter::HasOrCannotWrite(Generation generation, Version version) {
   const std::vector<SavedVersion> all = saved();
   MutexLock lock(mutex_);
   return !failure_.empty() || std::ranges::any_of(all, [&](const SavedVersion& each) {
-    return each.life == life && each.version == version;
+    return each.generation == generation && each.version == version;
   });
 }
 
@@ -79,7 +79,8 @@ void CheckpointWriter::StopWriting() {
 
 void CheckpointWriter::RemoveAfter(const SavedVersion& from) {
   const absl::Status removed = store_->RemoveAfter(from);
-  // They are older than any checkpoint of the new life, so the shard would not go on from them.
+  // They are older than any checkpoint of the new generation, so the shard would not go on from
+  // them.
   if (!removed.ok()) LogWarning("old checkpoints stay", {{"reason", removed.message()}});
 }
 

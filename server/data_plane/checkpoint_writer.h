@@ -75,7 +75,7 @@ class CheckpointWriter {
   CheckpointStore& store() { return *store_; }
 
   /// Returns whether this version is saved, or the last try to save one has failed.
-  bool HasOrCannotWrite(Life life, Version version);
+  bool HasOrCannotWrite(Generation generation, Version version);
 
   /// Gives up what waits to be written, and waits for what is being written. Nothing is written
   /// until Write is called again.

@@ -29,9 +29,9 @@ ChunkedAnswer::ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encod
       encoding_(encoding),
       shared_(shared) {}
 
-std::optional<WeightsSeal> ChunkedAnswer::SealNow() const {
-  if (seal_ == nullptr || !is_finished_ || !has_values()) return std::nullopt;
-  return seal_(answer_);
+std::optional<WeightsTrailer> ChunkedAnswer::TrailerNow() const {
+  if (trailer_ == nullptr || !is_finished_ || !has_values()) return std::nullopt;
+  return trailer_(answer_);
 }
 
 grpc::ByteBuffer ChunkedAnswer::NextChanges() {
@@ -39,7 +39,7 @@ grpc::ByteBuffer ChunkedAnswer::NextChanges() {
   if (changes_sent_ == 0) header = answer_.header;
   const ValueChanges& part = changes_->at(changes_sent_++);
   is_finished_ = changes_sent_ == changes_->size();
-  return EncodeChangesChunk(header, part, changes_, SealNow());
+  return EncodeChangesChunk(header, part, changes_, TrailerNow());
 }
 
 std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
@@ -65,7 +65,7 @@ std::optional<grpc::ByteBuffer> ChunkedAnswer::Next() {
     is_finished_ = true;
   }
   if (form_ == Form::kWeights) {
-    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_, SealNow());
+    return EncodeWeightsChunk(header, offset, std::move(lent), encoding_, TrailerNow());
   }
   return EncodeExchangeChunk(is_first ? answer_.push : std::nullopt, header, offset,
                              std::move(lent), encoding_);

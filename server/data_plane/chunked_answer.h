@@ -30,9 +30,9 @@ class ChunkedAnswer {
   ChunkedAnswer(Form form, Answer answer, size_t chunk_bytes, Encoding encoding,
                 std::optional<SharedWeights> shared = std::nullopt);
 
-  /// Has the last message of pulled weights carry the seal that `seal` returns then.
-  void SealBy(std::function<std::optional<WeightsSeal>(const Answer&)> seal) {
-    seal_ = std::move(seal);
+  /// Has the last message of pulled weights carry the trailer that `trailer` returns then.
+  void SetTrailer(std::function<std::optional<WeightsTrailer>(const Answer&)> trailer) {
+    trailer_ = std::move(trailer);
   }
 
   /// Has these changes sent in place of the values.
@@ -57,16 +57,16 @@ class ChunkedAnswer {
  private:
   grpc::ByteBuffer NextChanges();
 
-  /// Returns the seal for the last message of pulled weights, if there is to be one.
-  std::optional<WeightsSeal> SealNow() const;
+  /// Returns the trailer for the last message of pulled weights, if there is to be one.
+  std::optional<WeightsTrailer> TrailerNow() const;
 
   Form form_;
   Answer answer_;
   size_t chunk_values_;
   Encoding encoding_;
   std::optional<SharedWeights> shared_;
-  std::function<std::optional<WeightsSeal>(const Answer&)> seal_;  // May be null.
-  VersionChanges::Parts changes_;                                  // Null if values are sent.
+  std::function<std::optional<WeightsTrailer>(const Answer&)> trailer_;  // May be null.
+  VersionChanges::Parts changes_;                                        // Null if values are sent.
   size_t changes_sent_ = 0;
   uint64_t sent_ = 0;
   size_t borrowed_bytes_ = 0;  // The bytes that the last message borrows.

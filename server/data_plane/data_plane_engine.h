@@ -50,7 +50,7 @@ class DataPlaneEngine {
 
   /// Returns the facts that go behind the weights of this answer, if they are sent by now; nothing
   /// if they are not known here.
-  virtual std::optional<WeightsSeal> SealOf(const Answer& answer) = 0;
+  virtual std::optional<WeightsTrailer> TrailerOf(const Answer& answer) = 0;
 
   /// Returns whether readers who are not members wait for a place.
   virtual bool ReadersWait() = 0;

@@ -59,7 +59,7 @@ void ExchangeCall::Handle(PushReceiver::Outcome outcome) {
     return Wait();
   }
   const auto& needed = std::get<PushFraming::NeedMore>(outcome);
-  if (needed.awaits_seal) {
+  if (needed.awaits_trailer) {
     guard_.transfer().Rest();
   } else {
     guard_.transfer().Await(needed.taken_bytes);

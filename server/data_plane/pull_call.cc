@@ -59,7 +59,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   if (!may_pull.ok()) return Finish(ToGrpc(may_pull));
   if (request->chunk_bytes > 0) chunk_bytes_ = request->chunk_bytes;
   encoding_ = request->weights_encoding;
-  wants_seal_ = request->wants_seal;
+  wants_trailer_ = request->wants_trailer;
   reader_ = ReaderOf(*request);
   std::optional<Answer> answer = engine_.Pull(*request, this);
   if (answer.has_value() && !answer->refusal.ok()) return OnAnswer(*std::move(answer));
@@ -97,8 +97,8 @@ void PullCall::Send(Answer answer) {
   engine_.CountPulled(answer, encoding_, changes);
   answer_.emplace(ChunkedAnswer::Form::kWeights, std::move(answer), chunk_bytes_, encoding_);
   answer_->SendChanges(changes);
-  if (wants_seal_) {
-    answer_->SealBy([this](const Answer& given) { return engine_.SealOf(given); });
+  if (wants_trailer_) {
+    answer_->SetTrailer([this](const Answer& given) { return engine_.TrailerOf(given); });
   }
   WriteNext();
 }

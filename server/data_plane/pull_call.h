@@ -45,7 +45,7 @@ class PullCall final : public grpc::ServerWriteReactor<grpc::ByteBuffer>, public
   DataPlaneEngine& engine_;
   size_t chunk_bytes_;
   Encoding encoding_ = Encoding::kFp32;
-  bool wants_seal_ = false;
+  bool wants_trailer_ = false;
   std::atomic<bool> is_cancelled_ = false;
   CallGuard guard_;
   Reader reader_;  // Set before the engine is asked.

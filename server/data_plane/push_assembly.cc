@@ -140,7 +140,7 @@ void PushAssembly::Assemble() {
   pieces_.clear();
 }
 
-bool PushAssembly::awaits_seal() const {
+bool PushAssembly::awaits_trailer() const {
   const uint64_t missing = facts_.header.count - facts_.values_received;
   if (missing == 0 || pieces_.empty() || pieces_.begin()->first != missing) return false;
   // A worker cuts its pushes into chunks of the size that it wants its weights in. If it leaves

@@ -65,16 +65,16 @@ class PushAssembly {
 
   /// Notes what came with a chunk; that of the last values counts. Ignores a loss that is not
   /// finite.
-  void NoteSeal(const PushSeal& seal) {
-    facts_.header.seal = seal;
-    if (seal.loss && !std::isfinite(*seal.loss)) facts_.header.seal.loss.reset();
+  void NoteTrailer(const PushTrailer& trailer) {
+    facts_.header.trailer = trailer;
+    if (trailer.loss && !std::isfinite(*trailer.loss)) facts_.header.trailer.loss.reset();
   }
 
   bool is_complete() const { return facts_.values_received == facts_.header.count; }
 
   /// Returns whether only one chunk, at the beginning, is missing. An honest sender holds that
   /// chunk back until its whole step is known to be finite, and the step may take long.
-  bool awaits_seal() const;
+  bool awaits_trailer() const;
 
   /// Names for people the first values that have not come: "values 8 to 15". REQUIRES:
   /// !is_complete().

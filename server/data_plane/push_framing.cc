@@ -38,13 +38,13 @@ PushFraming::Outcome PushFraming::Begin(const PushHeader& header, BegunPush begu
 
 PushFraming::Outcome PushFraming::Take(PushChunk chunk, const std::optional<UnreadValues>& unread) {
   const uint64_t values = unread.has_value() ? unread->count : chunk.values.count();
-  assembly_->NoteSeal(chunk.seal);
+  assembly_->NoteTrailer(chunk.trailer);
   const absl::Status added = unread.has_value()
                                  ? assembly_->AddCopy(chunk.offset, *unread)
                                  : assembly_->Add(chunk.offset, std::move(chunk.values));
   if (!added.ok()) return Broken(std::string(added.message()));
   if (!assembly_->is_complete()) {
-    return NeedMore{values * sizeof(float), assembly_->awaits_seal()};
+    return NeedMore{values * sizeof(float), assembly_->awaits_trailer()};
   }
   Complete complete{*std::move(assembly_)};
   assembly_.reset();

@@ -24,8 +24,8 @@ namespace slipstream {
 class PushFraming {
  public:
   struct NeedMore {
-    uint64_t taken_bytes = 0;  // Bytes of values taken, from a message or shared memory.
-    bool awaits_seal = false;  // As PushAssembly::awaits_seal.
+    uint64_t taken_bytes = 0;     // Bytes of values taken, from a message or shared memory.
+    bool awaits_trailer = false;  // As PushAssembly::awaits_trailer.
   };
   struct Complete {
     PushAssembly push;

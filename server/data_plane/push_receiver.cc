@@ -11,14 +11,14 @@ namespace {
 
 // The most bytes of a message beside its values. A chunk keeps the whole message, and admission
 // counts only the values; a header has no text, so this is many times what it takes. So it is for
-// each part of a header. The seal, of which a push has one, has a bit for each tensor besides.
+// each part of a header. The trailer, of which a push has one, has a bit for each tensor besides.
 constexpr size_t kFramingBytesMax = 1024;
 constexpr size_t kPartBytesMax = 1024;
 
 size_t FramingBytesMax(const PushChunk& chunk) {
   const size_t parts = chunk.header.has_value() ? chunk.header->parts.size() : 0;
   // Only one chunk of a push has its first value, and so may have the set.
-  const size_t absent = chunk.offset == 0 ? chunk.seal.absent.bits().size() : 0;
+  const size_t absent = chunk.offset == 0 ? chunk.trailer.absent.bits().size() : 0;
   return kFramingBytesMax + parts * kPartBytesMax + absent;
 }
 

@@ -40,7 +40,7 @@ absl::Status ToStatus(PullRefusal refusal) {
     case PullRefusal::kNoSuchSlot:
       return absl::InvalidArgumentError(
           "slot: beyond the gradients that a worker may have under way");
-    case PullRefusal::kLaterLife:
+    case PullRefusal::kLaterGeneration:
       return absl::UnavailableError(
           "RETRY_LATER: the shard is to return from a checkpoint, and has not done so yet");
     case PullRefusal::kLagged:
@@ -194,14 +194,14 @@ ArrayBuffers Shard::NewArrays(const ModelOrders& model) {
   return training_state_->NewArrays();
 }
 
-void Shard::Return(ShardSave saved, ArrayBuffers arrays, Life life) {
+void Shard::Return(ShardSave saved, ArrayBuffers arrays, Generation generation) {
   PS_CHECK(MayReturn());
   held_.clear();
   bases_.clear();
   kept_.clear();
   made_early_.clear();
   training_state_->Restore(std::move(arrays), saved.values);
-  machine_.Restore(Returned(std::move(saved.state), life));
+  machine_.Restore(Returned(std::move(saved.state), generation));
   kept_[machine_.published()] = NewKept(training_state_->newest());
   is_returning_ = false;
 }
@@ -211,7 +211,7 @@ PushReply Shard::NotNow(std::string reason) const {
                      .version = machine_.decided(),
                      .retry_after_ms = kRetryAfterMs,
                      .message = std::move(reason)};
-  reply.life = machine_.life();
+  reply.generation = machine_.generation();
   return reply;
 }
 

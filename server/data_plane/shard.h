@@ -59,8 +59,8 @@ struct Answer {
   /// `header` says that the reader has them.
   Weights weights;
 
-  // For pulled weights; null for other answers: what makes their seal, and what makes the changes
-  // from the version that the reader holds, if that is kept.
+  // For pulled weights; null for other answers: what makes their trailer, and what makes the
+  // changes from the version that the reader holds, if that is kept.
   std::shared_ptr<TensorChecksums> checksums;
   std::shared_ptr<VersionChanges> changes;
   Weights base;
@@ -137,7 +137,7 @@ class Shard {
 
   // The log. All that the shard is told is recorded, in order, and so can be told again: to a shard
   // that has the state of a checkpoint, which then makes the same decisions and the same values,
-  // bit for bit. So a process that has ended goes on in another one, in the same life.
+  // bit for bit. So a process that has ended goes on in another one, in the same generation.
 
   /// Records all events from now on; `recorder` must outlive the shard. REQUIRES: versions are
   /// made, and no job is unfinished or BeginRedo was called.
@@ -168,18 +168,18 @@ class Shard {
   /// finished wait to be taken. Saves that were ordered are due again if they are not on the disk.
   void EndRedo();
 
-  // The shard's return to what it saved, in a new life. From BeginReturn to Return it takes neither
-  // pushes nor pulls: those that come are told to try again.
+  // The shard's return to what it saved, in a new generation. From BeginReturn to Return it takes
+  // neither pushes nor pulls: those that come are told to try again.
 
   /// Refuses the calls that wait. Those under way end by themselves.
   ShardResult BeginReturn();
   bool is_returning() const { return is_returning_ || is_redoing(); }
 
-  /// Returns whether no push of the old life is left, and nothing that was decided has yet to be
-  /// done.
+  /// Returns whether no push of the old generation is left, and nothing that was decided has yet to
+  /// be done.
   bool IsQuiet() const;
 
-  /// Returns whether no call of the old life is left, so that Return may follow.
+  /// Returns whether no call of the old generation is left, so that Return may follow.
   bool MayReturn() const { return IsQuiet() && machine_.pulls_under_way() == 0; }
 
   /// Returns the shard as it is, to be saved; null if the newest version was saved before, or
@@ -191,10 +191,10 @@ class Shard {
   /// Empty if there is not enough memory, or the shard has failed.
   ArrayBuffers NewArrays(const ModelOrders& model);
 
-  /// Goes on in `life` from a state that was saved. `arrays` are those of NewArrays, filled.
+  /// Goes on in `generation` from a state that was saved. `arrays` are those of NewArrays, filled.
   /// REQUIRES: MayReturn(), and no recorder. OnOrders has to follow, with the orders that made it
   /// return.
-  void Return(ShardSave saved, ArrayBuffers arrays, Life life);
+  void Return(ShardSave saved, ArrayBuffers arrays, Generation generation);
 
   /// Orders older than those before have no effect.
   ShardResult OnOrders(const ServerOrders& orders);

@@ -136,7 +136,7 @@ bool ShardEngine::Initialized() {
   const bool has_log = log_stage_ != LogStage::kNone;
   const bool is_away = !has_log && shard_->is_returning() && !is_draining_;
   if (!machine.has_granted_weights() || is_away) return false;
-  const bool come_from_disk = recovered_.has_value() || machine.life() > Life{};
+  const bool come_from_disk = recovered_.has_value() || machine.generation() > Generation{};
   if (options_.open_store == nullptr || come_from_disk) return true;
   // Until they are saved a crash could take them away, and the run must not build on them. Without
   // a log, a disk that is full does not keep the run from its beginning.
@@ -145,9 +145,9 @@ bool ShardEngine::Initialized() {
           (!has_log && checkpoints_->has_failed()));
 }
 
-Life ShardEngine::CurrentLife() {
+Generation ShardEngine::CurrentGeneration() {
   MutexLock lock(mutex_);
-  return shard_->machine().life();
+  return shard_->machine().generation();
 }
 
 bool ShardEngine::MayBeMember(const Identity& identity) {
@@ -182,7 +182,7 @@ bool ShardEngine::Drained() {
   // The weights that are measured next must not be lost. A disk that is full does not keep the run
   // from its end.
   return checkpoints_ == nullptr || machine.phase() == Phase::kFailed ||
-         checkpoints_->HasOrCannotWrite(machine.life(), machine.decided());
+         checkpoints_->HasOrCannotWrite(machine.generation(), machine.decided());
 }
 
 v1::ShardProgress ShardEngine::Progress() {
@@ -287,12 +287,12 @@ void ShardEngine::FinishPull(WaitingCall* call, const Reader& reader) {
   Deliver(std::move(answers));
 }
 
-std::optional<WeightsSeal> ShardEngine::SealOf(const Answer& answer) {
-  WeightsSeal seal = {.checksums = answer.checksums->Of(answer.weights->values())};
+std::optional<WeightsTrailer> ShardEngine::TrailerOf(const Answer& answer) {
+  WeightsTrailer trailer = {.checksums = answer.checksums->Of(answer.weights->values())};
   MutexLock lock(mutex_);
-  seal.newest = log_ == nullptr ? shard_->machine().published()
-                                : std::max(published_and_synced_, answer.header->version);
-  return seal;
+  trailer.newest = log_ == nullptr ? shard_->machine().published()
+                                   : std::max(published_and_synced_, answer.header->version);
+  return trailer;
 }
 
 BegunPush ShardEngine::BeginPush(const PushHeader& header) {
@@ -316,7 +316,7 @@ std::optional<Answer> ShardEngine::Refuse(PushReply refusal, WaitingCall* call) 
     // The framing, which finds that a stream is broken, does not know the shard's version.
     if (refusal.outcome == PushOutcome::kLengthMismatch) {
       refusal.version = shard_->machine().decided();
-      refusal.life = shard_->machine().life();
+      refusal.generation = shard_->machine().generation();
     }
     Answer answer = {.call = call->name(), .push = std::move(refusal)};
     answers = HoldUntilSynced({std::move(answer)}, nullptr);

@@ -141,7 +141,7 @@ class ShardEngine final : public DataPlaneEngine {
   /// Waits until so many of them are on the disk, at most for `time`. Returns whether they are.
   bool AwaitSynced(uint64_t events, absl::Duration time);
 
-  Life CurrentLife();
+  Generation CurrentGeneration();
 
   /// Returns the checkpoints that the shard could go on from, oldest first; nothing while the run
   /// is not known, or another process has the directory.
@@ -159,7 +159,7 @@ class ShardEngine final : public DataPlaneEngine {
 
   std::optional<Answer> Pull(const PullRequest& request, WaitingCall* call) override;
   void FinishPull(WaitingCall* call, const Reader& reader) override;
-  std::optional<WeightsSeal> SealOf(const Answer& answer) override;
+  std::optional<WeightsTrailer> TrailerOf(const Answer& answer) override;
   BegunPush BeginPush(const PushHeader& header) override;
   std::optional<Answer> FinishPush(PushAssembly push, WaitingCall* call) override;
   std::optional<Answer> Refuse(PushReply refusal, WaitingCall* call) override;

@@ -126,13 +126,13 @@ bool ShardEngine::IsAtDisk() {
   return is_recovering_ || (checkpoints_ != nullptr && checkpoints_->is_writing());
 }
 
-// Returns to a checkpoint, in a new life.
+// Returns to a checkpoint, in a new generation.
 
 Answers ShardEngine::NoteReturn() {
   const auto shard = static_cast<size_t>(Value(options_.shard));
   if (is_draining_ || shard >= orders_.returns.size() || !orders_.model.has_value()) return {};
   const ShardReturn& ordered = orders_.returns[shard];
-  if (ordered.life <= shard_->machine().life()) return {};
+  if (ordered.generation <= shard_->machine().generation()) return {};
   return_ = ordered;
   Answers answers;
   if (!shard_->is_returning()) answers = Absorb(shard_->BeginReturn());
@@ -165,14 +165,14 @@ absl::Status ShardEngine::Return(const ShardReturn& to, const ModelOrders& model
   Answers answers;
   {
     MutexLock lock(mutex_);
-    shard_->Return(*std::move(save), std::move(arrays), to.life);
-    // Orders that came meanwhile may name another life.
+    shard_->Return(*std::move(save), std::move(arrays), to.generation);
+    // Orders that came meanwhile may name another generation.
     return_.reset();
     answers = NoteReturn();
     if (!shard_->is_returning()) answers = Absorb(shard_->OnOrders(orders_));
   }
   LogWarning("went on from a checkpoint",
-             {{"version", Value(to.from.version)}, {"life", Value(to.life)}});
+             {{"version", Value(to.from.version)}, {"generation", Value(to.generation)}});
   Deliver(std::move(answers));
   return absl::OkStatus();
 }

@@ -59,7 +59,7 @@ struct ShardSave {
   uint64_t log = 0;
 
   SavedVersion version() const {
-    return {state.versions.life(), state.versions.decided(), state.run.stage};
+    return {state.versions.generation(), state.versions.decided(), state.run.stage};
   }
 };
 

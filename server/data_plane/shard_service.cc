@@ -46,7 +46,7 @@ ShardService::Report ShardService::NewReport(uint64_t orders_seen) {
   request.set_drained(engine_.Drained());
   request.set_failure(engine_.Failure());
   request.set_members_max(engine_.MembersMax());
-  request.set_life(Value(engine_.CurrentLife()));
+  request.set_generation(Value(engine_.CurrentGeneration()));
   const std::optional<std::vector<SavedVersion>> saved = engine_.Saved();
   request.set_knows_saved(saved.has_value());
   if (saved.has_value()) {

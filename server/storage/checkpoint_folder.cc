@@ -81,7 +81,7 @@ absl::StatusOr<CheckpointFolder> CheckpointFolder::OpenAt(Disk& disk, std::strin
   absl::StatusOr<CheckpointFolder> folder = Open(disk, std::move(path));
   if (!folder.ok()) return folder;
   const CheckpointFacts& facts = folder->manifest().facts;
-  const CheckpointName own = {.life = facts.saved.life, .version = facts.saved.version};
+  const CheckpointName own = {.generation = facts.saved.generation, .version = facts.saved.version};
   if (facts.run == run && facts.shard == shard && own == name) return folder;
   return Damaged(folder->path_,
                  fmt::format("is the checkpoint {} of run {}, {}", CheckpointDirectoryName(own),

@@ -123,7 +123,7 @@ void ReadFacts(LineReader& reader, CheckpointManifest& manifest) {
   manifest.facts.range.begin = reader.TakeNumber(range);
   reader.Take(range, ':');
   manifest.facts.range.end = reader.TakeNumber(range);
-  manifest.facts.saved.life = Life{reader.Number("life")};
+  manifest.facts.saved.generation = Generation{reader.Number("generation")};
   manifest.facts.saved.version = Version{reader.Number("version")};
   manifest.facts.saved.stage = static_cast<uint32_t>(reader.Number("stage"));
   if (reader.is_next("log")) manifest.facts.log = reader.Number("log");
@@ -168,8 +168,8 @@ std::string EncodeManifest(const CheckpointManifest& manifest) {
   std::string text = fmt::format("{}\nformat {}\nprogram {}\nsaved {}\nrun {:016x}\nshard {}\n",
                                  kFirstLine, manifest.format, manifest.program,
                                  TimeText(manifest.saved_at), facts.run, Value(facts.shard));
-  text += fmt::format("range {}:{}\nlife {}\nversion {}\nstage {}\n", facts.range.begin,
-                      facts.range.end, Value(facts.saved.life), Value(facts.saved.version),
+  text += fmt::format("range {}:{}\ngeneration {}\nversion {}\nstage {}\n", facts.range.begin,
+                      facts.range.end, Value(facts.saved.generation), Value(facts.saved.version),
                       facts.saved.stage);
   if (facts.log > 0) text += fmt::format("log {}\n", facts.log);
   for (const ManifestArray& array : manifest.arrays) {

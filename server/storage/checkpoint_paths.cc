@@ -29,7 +29,7 @@ std::string RunDirectoryName(uint64_t run) { return fmt::format("{:016x}", run);
 std::string ShardDirectoryName(ShardId shard) { return fmt::format("{}{}", kShard, Value(shard)); }
 
 std::string CheckpointDirectoryName(const CheckpointName& name) {
-  return fmt::format("{}{}-{}", kCheckpoint, Value(name.life), Value(name.version));
+  return fmt::format("{}{}-{}", kCheckpoint, Value(name.generation), Value(name.version));
 }
 
 std::string SegmentName(uint64_t number) { return fmt::format("{}{}", kSegment, number); }
@@ -54,12 +54,13 @@ std::optional<ShardId> ParseShardDirectoryName(std::string_view name) {
 std::optional<CheckpointName> ParseCheckpointDirectoryName(std::string_view name) {
   if (!name.starts_with(kCheckpoint)) return std::nullopt;
   std::string_view rest = name.substr(kCheckpoint.size());
-  const auto life = TakeNumber<uint64_t>(rest);
-  if (!life || !rest.starts_with('-')) return std::nullopt;
+  const auto generation = TakeNumber<uint64_t>(rest);
+  if (!generation || !rest.starts_with('-')) return std::nullopt;
   rest.remove_prefix(1);
   const auto version = TakeNumber<uint64_t>(rest);
   if (!version) return std::nullopt;
-  const CheckpointName parsed = {.life = Life{*life}, .version = Version{*version}};
+  const CheckpointName parsed = {.generation = Generation{*generation},
+                                 .version = Version{*version}};
   if (CheckpointDirectoryName(parsed) != name) return std::nullopt;
   return parsed;
 }

@@ -10,12 +10,13 @@
 
 namespace slipstream {
 
-// The names of the directories of checkpoints, DIR/<run>/shard-<K>/checkpoint-<life>-<version>, and
-// of the segments of a shard's log beside them, DIR/<run>/shard-<K>/log-<number>.
+// The names of the directories of checkpoints,
+// DIR/<run>/shard-<K>/checkpoint-<generation>-<version>, and of the segments of a shard's log
+// beside them, DIR/<run>/shard-<K>/log-<number>.
 
-/// A checkpoint of one shard, as its directory names it. Later lives are newer.
+/// A checkpoint of one shard, as its directory names it. Later generations are newer.
 struct CheckpointName {
-  Life life{};
+  Generation generation{};
   Version version{};
 
   friend auto operator<=>(const CheckpointName&, const CheckpointName&) = default;

@@ -70,7 +70,7 @@ std::vector<SavedVersion> CheckpointStore::saved() const {
   std::vector<SavedVersion> all;
   for (const auto& [name, kept] : kept_) {
     if (!kept.is_sound) continue;
-    all.push_back({.life = name.life, .version = name.version, .stage = kept.stage});
+    all.push_back({.generation = name.generation, .version = name.version, .stage = kept.stage});
   }
   return all;
 }

@@ -62,8 +62,8 @@ class CheckpointStore {
   std::optional<uint64_t> BytesOf(const SavedVersion& which) const;
 
   /// Makes a checkpoint, straight from where the values lie; it is on the disk when this returns
-  /// OK. One of this life and version, which may be damaged or made of other initial weights, is
-  /// removed first. After a failure the others are as they were, and a later call may succeed.
+  /// OK. One of this generation and version, which may be damaged or made of other initial weights,
+  /// is removed first. After a failure the others are as they were, and a later call may succeed.
   /// `tensors` are the shard's part of the model (PartOf), for the model file. REQUIRES: the facts
   /// are of this store's run and shard, and the first array is "weights" with tensors.parameters()
   /// == facts.range.size() values.
@@ -82,7 +82,7 @@ class CheckpointStore {
   /// removes whatever else it can.
   absl::Status Prune(uint32_t keep, const std::optional<SavedVersion>& safe);
 
-  /// Removes the checkpoints that are newer than `from`: those of a life that the shard has
+  /// Removes the checkpoints that are newer than `from`: those of a generation that the shard has
   /// abandoned.
   absl::Status RemoveAfter(const SavedVersion& from);
 
@@ -98,7 +98,7 @@ class CheckpointStore {
       : disk_(disk), directory_(std::move(directory)), run_(run), shard_(shard) {}
 
   static CheckpointName NameOf(const SavedVersion& saved) {
-    return {.life = saved.life, .version = saved.version};
+    return {.generation = saved.generation, .version = saved.version};
   }
   std::string PathOf(const CheckpointName& name) const {
     return directory_ + "/" + CheckpointDirectoryName(name);

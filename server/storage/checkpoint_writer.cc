@@ -70,7 +70,7 @@ ModelMetadata DescribePart(const CheckpointFacts& facts) {
   return {{"written_by", fmt::format("slipstream {}", kVersion)},
           {"run", RunDirectoryName(facts.run)},
           {"shard", fmt::format("{}", Value(facts.shard))},
-          {"life", fmt::format("{}", Value(facts.saved.life))},
+          {"generation", fmt::format("{}", Value(facts.saved.generation))},
           {"version", fmt::format("{}", Value(facts.saved.version))},
           {"range", fmt::format("{}:{}", facts.range.begin, facts.range.end)}};
 }

@@ -60,7 +60,7 @@ absl::StatusOr<PushLog> PushLog::Create(const std::string& path) {
 
 void PushLog::Append(absl::Time decided, const PushHeader& header, const PushReply& reply,
                      uint32_t stage) {
-  const std::string loss = header.seal.loss ? fmt::format("{:.6g}", *header.seal.loss) : "";
+  const std::string loss = header.trailer.loss ? fmt::format("{:.6g}", *header.trailer.loss) : "";
   appended_ +=
       fmt::format("{:.6f},{},{},{},{},{},{},{},{},{},{},{}\n",
                   absl::ToDoubleSeconds(decided - absl::UnixEpoch()), Value(header.identity.worker),

@@ -63,10 +63,10 @@ LentValues Copied(const ReceivedValues& received) {
 grpc::ByteBuffer Encoded(const PushChunk& chunk) {
   if (chunk.request.has_value()) return EncodeRequest(*chunk.request);
   if (chunk.shared.has_value()) {
-    return EncodePushChunk(chunk.header, chunk.offset, *chunk.shared, chunk.seal);
+    return EncodePushChunk(chunk.header, chunk.offset, *chunk.shared, chunk.trailer);
   }
   return EncodePushChunk(chunk.header, chunk.offset, Copied(chunk.values), Encoding::kFp32,
-                         chunk.seal);
+                         chunk.trailer);
 }
 grpc::ByteBuffer Encoded(const WeightsChunk& chunk) {
   return EncodeWeightsChunk(chunk.header, chunk.offset, Copied(chunk.values));

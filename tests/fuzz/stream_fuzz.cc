@@ -319,7 +319,7 @@ void FuzzWeightsArrival(std::string_view input) {
   StrictListener listener(target);
   WeightsArrival arrival(target, 0, &listener);
   listener.Follow(arrival);
-  arrival.StartFrom(Life{}, kHeld);
+  arrival.StartFrom(Generation{}, kHeld);
   std::optional<Version> announced;
   while (!rest.is_at_end()) {
     const WeightsStep step(rest);

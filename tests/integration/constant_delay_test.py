@@ -104,7 +104,7 @@ class Worker:
         self.take(patiently(lambda timeout: next(self.shard.Pull(request, timeout=timeout))))
 
     def take(self, weights):
-        self.version, self.life = weights.header.version, weights.header.life
+        self.version, self.generation = weights.header.version, weights.header.generation
         self.weight = struct.unpack_from("<f", weights.values)[0]
 
     def push(self, batch):
@@ -112,7 +112,7 @@ class Worker:
         self.pushes += 1
         header = self.shards.PushHeader(
             identity=self.identity, sequence=self.pushes, shard_map=self.shard_map,
-            base_version=self.version, life=self.life, count=SIZE, examples=1, pull=True,
+            base_version=self.version, generation=self.generation, count=SIZE, examples=1, pull=True,
             clock=self.pushes, batches=[self.shards.BatchRange(first=batch, count=1)])
         values = struct.pack(f"<{SIZE}f", *[self.weight] * SIZE)
         answer = None

@@ -54,7 +54,7 @@ def whole_rows(path):
 
 class DurableCluster(cluster.Cluster):
     """A run of small_run.yaml with two servers and WORKERS workers. Every status is compared with
-    the one before: in the first life of a shard, versions never go back."""
+    the one before: in the first generation of a shard, versions never go back."""
 
     def __init__(self, directory, settings, directories=None, **arguments):
         """`directories` names the directories for the state of single shards, which are else
@@ -106,7 +106,7 @@ class DurableCluster(cluster.Cluster):
         for shard in status["shards"]:
             version = int(shard["version"])
             # A server that is not back yet reports 0. One that returns to a checkpoint goes back.
-            if version == 0 or int(shard["life"]) > 0:
+            if version == 0 or int(shard["generation"]) > 0:
                 continue
             before = self.seen.get(shard["shard"], 0)
             if version < before:  # No AssertionError, which wait_for takes for a late answer.

@@ -32,9 +32,9 @@ class RestartTest(unittest.TestCase):
         chance = chance_of(f"{policy}, shard {shard}")
         status = self.run_with_kill({"consistency.policy": policy}, shard, chance)
         returned, other = status["shards"][shard], status["shards"][1 - shard]
-        self.assertEqual(int(returned["life"]), 1)
+        self.assertEqual(int(returned["generation"]), 1)
         self.assertGreaterEqual(int(returned["version"]), int(returned["returned_to"]))
-        self.assertEqual(int(other["life"]), 0, "only the shard returns whose server died")
+        self.assertEqual(int(other["generation"]), 0, "only the shard returns whose server died")
         self.assertEqual(int(other["versions_lost"]), 0)
 
     def test_a_server_goes_on_from_its_checkpoint(self):
@@ -56,8 +56,8 @@ class RestartTest(unittest.TestCase):
                 chance = chance_of(f"hardsync, shard {shard}")
                 status = self.run_with_kill(settings, shard, chance)
                 self.assertEqual(status["weights_sha256"], undisturbed["weights_sha256"])
-                lives = {int(each["life"]) for each in status["shards"]}
-                self.assertEqual(lives, {1}, "all shards return together")
+                generations = {int(each["generation"]) for each in status["shards"]}
+                self.assertEqual(generations, {1}, "all shards return together")
 
     def test_a_server_killed_at_the_start_goes_on_or_is_named(self):
         with cluster.scratch() as directory, DurableCluster(directory, {}) as live:
@@ -98,7 +98,7 @@ class RestartTest(unittest.TestCase):
             finally:
                 second.kill()
             status = live.finish()
-        self.assertEqual([int(shard["life"]) for shard in status["shards"]], [0, 0])
+        self.assertEqual([int(shard["generation"]) for shard in status["shards"]], [0, 0])
         self.assertEqual(status["shards"][1]["address"], address.strip())
 
     def server_of(self, run_dir, shard):
@@ -131,7 +131,7 @@ class RestartTest(unittest.TestCase):
         self.assertEqual(psctl.returncode, 0, errors)
         summary = json.loads(said)
         self.assertEqual(summary["ended_by"], "epochs")
-        self.assertEqual([server["life"] for server in summary["servers"]], [0, 1])
+        self.assertEqual([server["generation"] for server in summary["servers"]], [0, 1])
         self.assertEqual(summary["returns"], 1)
 
 

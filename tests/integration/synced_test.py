@@ -30,9 +30,9 @@ def flip_byte(path, place):
 
 class SyncedTest(unittest.TestCase):
     def expect_nothing_lost(self, live, status):
-        """Expects that each shard has counted each mini-batch once, in its first life."""
+        """Expects that each shard has counted each mini-batch once, in its first generation."""
         for shard, count in zip(status["shards"], counted(status)):
-            self.assertEqual((int(shard["life"]), int(shard["versions_lost"])), (0, 0))
+            self.assertEqual((int(shard["generation"]), int(shard["versions_lost"])), (0, 0))
             self.assertEqual(int(shard["examples_applied"]), BATCH_EXAMPLES * count)
         split = sum(int(worker["split_pushes"]) for worker in status["workers"])
         differences = [count - live.batches for count in counted(status)]

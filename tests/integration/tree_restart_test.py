@@ -22,8 +22,8 @@ class TreeRestartTest(unittest.TestCase):
             for shard, count in zip(status["shards"], counted(status)):
                 self.assertGreater(int(shard["composites"]), 0)
                 if level == "synced":
-                    self.assertEqual(int(shard["life"]), 0)
-                returned_alone = policy != "hardsync" and int(shard["life"]) > 0
+                    self.assertEqual(int(shard["generation"]), 0)
+                returned_alone = policy != "hardsync" and int(shard["generation"]) > 0
                 if returned_alone:
                     self.assertLessEqual(count, live.batches)
                 else:
@@ -67,7 +67,7 @@ class TreeRestartTest(unittest.TestCase):
         for policy in ("softsync", "async"):
             with self.subTest(policy=policy):
                 status = self.run_with_kills("checkpoint", policy, aggregators=True)
-                self.assertEqual(sum(int(shard["life"]) for shard in status["shards"]), 1)
+                self.assertEqual(sum(int(shard["generation"]) for shard in status["shards"]), 1)
 
     def test_hardsync_loses_nothing_whoever_was_killed(self):
         for level in ("synced", "checkpoint"):

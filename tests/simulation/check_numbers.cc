@@ -187,7 +187,7 @@ void CheckBases(const Scenario& scenario, const History& history, Findings& find
   if (rejects || scenario.stages_in_rounds() > 0 || scenario.run.training.pipeline_depth > 1)
     return;
   std::map<PushKey, Version> bases;
-  std::map<std::pair<ShardId, Incarnation>, LifeVersion> given;
+  std::map<std::pair<ShardId, Incarnation>, GenerationVersion> given;
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
       bases[made->push] = made->base;
@@ -197,10 +197,11 @@ void CheckBases(const Scenario& scenario, const History& history, Findings& find
       }
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       const PushKey& push = decided->push;
-      const bool is_of_older_life = push.life < decided->reply.life;
-      if (decided->reply.outcome != PushOutcome::kTooStale || is_of_older_life) continue;
+      const bool is_of_older_generation = push.generation < decided->reply.generation;
+      if (decided->reply.outcome != PushOutcome::kTooStale || is_of_older_generation) continue;
       const auto last = given.find({push.shard, push.incarnation});
-      if (last == given.end() || last->second != LifeVersion{push.life, bases[push]}) continue;
+      if (last == given.end() || last->second != GenerationVersion{push.generation, bases[push]})
+        continue;
       findings.Add("{}: too stale, though it was given version {} last", Text(push),
                    Value(last->second.version));
     }
@@ -274,8 +275,8 @@ class Lane {
     for (size_t i = 0; i < error_.size(); ++i) error_[i] = wanted_[i] - double{(*arrived_)[i]};
   }
 
-  /// The worker has read that the push is refused, as one of an older life of the shard. If an
-  /// earlier answer said that it counts, that was lost.
+  /// The worker has read that the push is refused, as one of an older generation of the shard. If
+  /// an earlier answer said that it counts, that was lost.
   void OnRefused() {
     if (error_before_.has_value()) error_ = *std::exchange(error_before_, std::nullopt);
   }
@@ -292,7 +293,7 @@ class Lane {
     }
     arrived_ = event.values;
     const auto& published = evidence_.published[Value(event.push.shard)];
-    const auto base = published.find({event.push.life, made_.base});
+    const auto base = published.find({event.push.generation, made_.base});
     if (base == published.end()) return;  // CheckVersions reports it.
     std::vector<float> gradient(Gradients::kShardValues);
     Gradients::ComputeDense(scenario_, made_.batches, Value(event.push.shard), *base->second,

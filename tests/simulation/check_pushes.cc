@@ -55,7 +55,7 @@ void CheckPushes(const Evidence& evidence, Findings& findings) {
     if (!push.made.slot.has_value()) continue;
     const auto found = entered.find(key);
     const bool is_due = push.taken.has_value() && IsAcknowledged(*push.taken) &&
-                        evidence.Survives(key.shard, {key.life, push.taken->version});
+                        evidence.Survives(key.shard, {key.generation, push.taken->version});
     if (is_due && found == entered.end()) {
       findings.Add("{}: acknowledged as {}, but not in the weights", Text(key),
                    Name(push.taken->outcome));
@@ -70,18 +70,18 @@ void CheckPushes(const Evidence& evidence, Findings& findings) {
 }
 
 void CheckPulls(const History& history, Findings& findings) {
-  std::map<std::tuple<Incarnation, ShardId, Life>, uint64_t> taken;
+  std::map<std::tuple<Incarnation, ShardId, Generation>, uint64_t> taken;
   for (const Event& event : history.events) {
     if (const auto* answered = std::get_if<PushAnswered>(&event)) {
       const PushKey& push = answered->push;
       if (IsRefusal(answered->reply.outcome)) continue;
-      ++taken[{push.incarnation, push.shard, answered->reply.life}];
+      ++taken[{push.incarnation, push.shard, answered->reply.generation}];
     } else if (const auto* made = std::get_if<PullMade>(&event)) {
-      const uint64_t next = taken[{made->worker.incarnation, made->shard, made->life}] + 1;
+      const uint64_t next = taken[{made->worker.incarnation, made->shard, made->generation}] + 1;
       if (Value(made->sequence) == next) continue;
-      findings.Add("shard {} worker {}#{}: a pull of life {} before push {}, which is {}",
+      findings.Add("shard {} worker {}#{}: a pull of generation {} before push {}, which is {}",
                    Value(made->shard), Value(made->worker.worker), Value(made->worker.incarnation),
-                   Value(made->life), Value(made->sequence), next);
+                   Value(made->generation), Value(made->sequence), next);
     }
   }
 }

@@ -103,7 +103,8 @@ class MemberRounds {
 
   /// A worker that is further on other shards has no gradient for this shard's earlier rounds.
   void OnAsked(const WeightsAsked& asked) {
-    if (asked.asked > LifeVersion{life_, decided_}) excused_.insert(asked.trainer.worker);
+    if (asked.asked > GenerationVersion{generation_, decided_})
+      excused_.insert(asked.trainer.worker);
   }
   void OnServed(const WeightsServed& served) {
     if (served.trainer.has_value()) {
@@ -115,7 +116,7 @@ class MemberRounds {
 
   /// The open round is lost, and a member that began to work since then may begin again.
   void OnReturned(const ShardReturned& returned) {
-    life_ = returned.life;
+    generation_ = returned.generation;
     decided_ = returned.from.version;
     stage_ = returned.from.stage;
     at_work_ = at_work_when_saved_[returned.from];
@@ -149,7 +150,7 @@ class MemberRounds {
   Findings& findings_;
   uint32_t stage_ = 0;
   uint32_t spare_ = 0;
-  Life life_{};
+  Generation generation_{};
   Version decided_{};
   std::set<WorkerId> heard_;
   std::set<WorkerId> excused_;

@@ -136,17 +136,18 @@ void CheckStaleness(const Scenario& scenario, const History& history, const Evid
 }
 
 void CheckFreeLanes(const History& history, Findings& findings) {
-  std::map<std::pair<Incarnation, uint32_t>, std::vector<LifeVersion>> newest;
+  std::map<std::pair<Incarnation, uint32_t>, std::vector<GenerationVersion>> newest;
   for (const Event& event : history.events) {
     if (const auto* begun = std::get_if<BatchBegun>(&event)) {
       newest[{begun->worker.incarnation, begun->pipeline_slot}] = begun->newest;
     } else if (const auto* made = std::get_if<PushMade>(&event)) {
       const auto found = newest.find({made->push.incarnation, made->pipeline_slot});
       if (found == newest.end()) continue;
-      const LifeVersion came = found->second[Value(made->push.shard)];
-      if (LifeVersion{made->push.life, made->base} >= came) continue;
-      findings.Add("{}: of version {}, though version {} of life {} had come", Text(made->push),
-                   Value(made->base), Value(came.version), Value(came.life));
+      const GenerationVersion came = found->second[Value(made->push.shard)];
+      if (GenerationVersion{made->push.generation, made->base} >= came) continue;
+      findings.Add("{}: of version {}, though version {} of generation {} had come",
+                   Text(made->push), Value(made->base), Value(came.version),
+                   Value(came.generation));
     }
   }
 }
@@ -173,10 +174,10 @@ class Pace {
     LetGoOn();
   }
 
-  /// The shard goes on from the state that this one is a copy of, in a new life: sequences begin
-  /// anew, no call waits, and nobody counts as at work.
-  void OnReturned(Life life) {
-    life_ = life;
+  /// The shard goes on from the state that this one is a copy of, in a new generation: sequences
+  /// begin anew, no call waits, and nobody counts as at work.
+  void OnReturned(Generation generation) {
+    generation_ = generation;
     for (auto& [incarnation, worker] : workers_) {
       worker.answered = {};
       worker.clock_in_pace.reset();
@@ -188,8 +189,8 @@ class Pace {
     const auto found = workers_.find(asked.trainer.incarnation);
     if (found == workers_.end() || asked.sequence != Next(found->second.answered)) return;
     Worker& worker = found->second;
-    // After a return, a member is in the pace from its first call of the new life on.
-    if (asked.asked.life == life_) Enter(worker, asked.clock);
+    // After a return, a member is in the pace from its first call of the new generation on.
+    if (asked.asked.generation == generation_) Enter(worker, asked.clock);
     Wait(worker, asked.call);
     LetGoOn();
   }
@@ -223,7 +224,7 @@ class Pace {
   /// A push that was taken before comes again.
   void OnRepeated(const PushDecided& decided) {
     const auto found = workers_.find(decided.push.incarnation);
-    if (found == workers_.end() || decided.push.life != life_) return;
+    if (found == workers_.end() || decided.push.generation != generation_) return;
     Worker& worker = found->second;
     if (decided.push.sequence != worker.answered || !decided.wants_weights) return;
     Wait(worker, decided.call);
@@ -333,7 +334,7 @@ class Pace {
   const Scenario& scenario_;
   const size_t shard_;
   Findings& findings_;
-  Life life_{};
+  Generation generation_{};
   uint32_t stage_ = 0;
   bool keeps_pace_ = false;
   uint64_t slack_ = 0;
@@ -360,14 +361,14 @@ void CheckPace(const Scenario& scenario, const History& history, Findings& findi
     } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
       std::unique_ptr<Pace>& pace = shards[Value(returned->shard)];
       pace = std::make_unique<Pace>(saved.at({returned->shard, returned->from}));
-      pace->OnReturned(returned->life);
+      pace->OnReturned(returned->generation);
     } else if (const auto* asked = std::get_if<WeightsAsked>(&event)) {
       shards[Value(asked->shard)]->OnAsked(*asked);
     } else if (const auto* served = std::get_if<WeightsServed>(&event)) {
       shards[Value(served->shard)]->OnServed(*served);
     } else if (const auto* decided = std::get_if<PushDecided>(&event)) {
       const PushOutcome outcome = decided->reply.outcome;
-      if (decided->push.life != decided->reply.life) continue;
+      if (decided->push.generation != decided->reply.generation) continue;
       const bool is_too_stale = outcome == PushOutcome::kTooStale;
       if (IsRefusal(outcome) && !is_too_stale) continue;
       Pace& pace = *shards[Value(decided->push.shard)];

@@ -16,9 +16,9 @@ bool SameBits(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 struct Published {
-  Life life{};
+  Generation generation{};
   std::optional<Version> version;
-  std::map<LifeVersion, Values> weights;
+  std::map<GenerationVersion, Values> weights;
   Phase phase = Phase::kWaitingForServers;
 };
 
@@ -30,55 +30,58 @@ void OnPublished(const VersionPublished& event, Published& shard, Findings& find
     findings.Add("shard {}: version {} out of turn", Value(event.shard), Value(event.version));
   }
   shard.version = event.version;
-  shard.weights[{event.life, event.version}] = event.weights;
+  shard.weights[{event.generation, event.version}] = event.weights;
 }
 
 void OnReturned(const ShardReturned& event, Published& shard, Findings& findings) {
-  if (event.life <= shard.life) {
-    findings.Add("shard {}: life {} after life {}", Value(event.shard), Value(event.life),
-                 Value(shard.life));
+  if (event.generation <= shard.generation) {
+    findings.Add("shard {}: generation {} after generation {}", Value(event.shard),
+                 Value(event.generation), Value(shard.generation));
   }
-  const auto found = shard.weights.find({event.from.life, event.from.version});
+  const auto found = shard.weights.find({event.from.generation, event.from.version});
   if (found == shard.weights.end() || !SameBits(*found->second, *event.weights)) {
-    findings.Add("shard {}: life {} does not begin with the weights of version {} of life {}",
-                 Value(event.shard), Value(event.life), Value(event.from.version),
-                 Value(event.from.life));
+    findings.Add(
+        "shard {}: generation {} does not begin with the weights of version {} of generation {}",
+        Value(event.shard), Value(event.generation), Value(event.from.version),
+        Value(event.from.generation));
   }
-  shard.life = event.life;
+  shard.generation = event.generation;
   shard.version = event.from.version;
-  shard.weights[{event.life, event.from.version}] = event.weights;
+  shard.weights[{event.generation, event.from.version}] = event.weights;
 }
 
 /// With a log, all versions that anybody has seen are there after the end of a process, and no
 /// others.
 void OnWentOn(const ShardWentOn& event, const Published& shard, Findings& findings) {
-  const auto found = shard.weights.find({event.life, event.version});
-  const bool is_newest = event.life == shard.life && event.version == shard.version;
+  const auto found = shard.weights.find({event.generation, event.version});
+  const bool is_newest = event.generation == shard.generation && event.version == shard.version;
   if (is_newest && found != shard.weights.end() && SameBits(*found->second, *event.weights)) return;
   findings.Add("shard {}: goes on from version {}, which is not version {} that it published",
                Value(event.shard), Value(event.version), Value(shard.version.value_or(Version{})));
 }
 
-/// Checks that shards in step went on from one version in each life. In a run that goes on under
-/// another policy, a shard may return alone to a version from before.
+/// Checks that shards in step went on from one version in each generation. In a run that goes on
+/// under another policy, a shard may return alone to a version from before.
 void CheckInStep(const Scenario& scenario, const History& history, Findings& findings) {
   const size_t last = scenario.run.policies_before.size() + scenario.changes.size();
   if (!scenario.HasRounds(static_cast<uint32_t>(last))) return;
-  std::map<Life, std::pair<SavedVersion, std::set<ShardId>>> returns;
+  std::map<Generation, std::pair<SavedVersion, std::set<ShardId>>> returns;
   for (const Event& event : history.events) {
     const auto* returned = std::get_if<ShardReturned>(&event);
     if (returned == nullptr || !scenario.HasRounds(returned->from.stage)) continue;
     auto& [from, shards] =
-        returns.try_emplace(returned->life, returned->from, std::set<ShardId>()).first->second;
+        returns.try_emplace(returned->generation, returned->from, std::set<ShardId>())
+            .first->second;
     shards.insert(returned->shard);
     if (from == returned->from) continue;
-    findings.Add("life {} begins with version {} on shard {}, and with {} on another",
-                 Value(returned->life), Value(returned->from.version), Value(returned->shard),
+    findings.Add("generation {} begins with version {} on shard {}, and with {} on another",
+                 Value(returned->generation), Value(returned->from.version), Value(returned->shard),
                  Value(from.version));
   }
-  // Shards may leave out a life that ends before it has begun everywhere, but not the last one.
+  // Shards may leave out a generation that ends before it has begun everywhere, but not the last
+  // one.
   if (returns.empty() || returns.rbegin()->second.second.size() == history.ends.size()) return;
-  findings.Add("life {} has not begun on all shards, which are in step",
+  findings.Add("generation {} has not begun on all shards, which are in step",
                Value(returns.rbegin()->first));
 }
 
@@ -93,7 +96,7 @@ void OnServed(const Scenario& scenario, const WeightsServed& event, const Publis
   const bool is_kept =
       may_repeat || (in_place ? version <= shard.version : version == shard.version);
   const bool is_published =
-      shard.version.has_value() && event.version.life == shard.life && is_kept;
+      shard.version.has_value() && event.version.generation == shard.generation && is_kept;
   if (!is_published) {
     findings.Add("shard {}: version {} was served, which is not the published one",
                  Value(event.shard), Value(version));
@@ -162,17 +165,18 @@ void CheckFinal(const Scenario& scenario, const FinalReported& final,
   const bool is_in_step = scenario.stages_in_rounds() == stages;
   size_t offset = 0;
   for (size_t i = 0; i < shards.size(); ++i) {
-    // A shard that is alone in a later life was measured before its server was killed.
-    const bool has_returned = !is_in_step && final.versions[i].life < shards[i].life;
-    const LifeVersion expected =
-        has_returned ? final.versions[i] : LifeVersion{shards[i].life, *shards[i].version};
+    // A shard that is alone in a later generation was measured before its server was killed.
+    const bool has_returned = !is_in_step && final.versions[i].generation < shards[i].generation;
+    const GenerationVersion expected =
+        has_returned ? final.versions[i]
+                     : GenerationVersion{shards[i].generation, *shards[i].version};
     const auto found = shards[i].weights.find(expected);
     if (found == shards[i].weights.end()) continue;  // OnReceived reports it.
     const std::vector<float>& last = *found->second;
     const auto begin = final.weights.begin() + static_cast<std::ptrdiff_t>(offset);
     offset += last.size();
     const std::vector<float> part(begin, begin + static_cast<std::ptrdiff_t>(last.size()));
-    // Shards in step that return to the final version itself begin another life with it.
+    // Shards in step that return to the final version itself begin another generation with it.
     if (final.versions[i].version == expected.version && SameBits(part, last)) continue;
     findings.Add("shard {}: version {} was measured as the final one, which is {}", i,
                  Value(final.versions[i].version), Value(expected.version));
@@ -203,7 +207,7 @@ void CheckVersions(const Scenario& scenario, const History& history, const Evide
     } else if (const auto* answered = std::get_if<PushAnswered>(&event)) {
       const Published& shard = shards[Value(answered->push.shard)];
       if (answered->reply.outcome == PushOutcome::kApplied &&
-          !shard.weights.contains({answered->reply.life, answered->reply.version})) {
+          !shard.weights.contains({answered->reply.generation, answered->reply.version})) {
         findings.Add("{}: answered as part of version {}, which is not published",
                      Text(answered->push), Value(answered->reply.version));
       }

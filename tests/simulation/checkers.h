@@ -16,7 +16,7 @@ namespace slipstream {
 /// Checks that every acknowledged push is in the weights once, and nothing else is.
 void CheckPushes(const Evidence& evidence, Findings& findings);
 
-/// Checks that a pull to train on names the sequence of the worker's next push in its life.
+/// Checks that a pull to train on names the sequence of the worker's next push in its generation.
 void CheckPulls(const History& history, Findings& findings);
 
 /// Checks that pushes with values go to the aggregator, but to the shard once the aggregator has

@@ -18,7 +18,7 @@ Evidence::Evidence(const History& history, bool shows_gradients)
   for (const Event& event : history.events) {
     if (const auto* made = std::get_if<PushMade>(&event)) {
       PushEvidence& push = pushes[made->push];
-      // A push of an older life may have the name of an earlier one, and is refused.
+      // A push of an older generation may have the name of an earlier one, and is refused.
       if (push.taken.has_value()) continue;
       push.made = *made;
       push.arrived = nullptr;
@@ -35,7 +35,7 @@ Evidence::Evidence(const History& history, bool shows_gradients)
       std::vector<Version>& begins = stage_begins[Value(orders->shard)];
       begins.resize(std::max<size_t>(begins.size(), orders->stage), newest[Value(orders->shard)]);
     } else if (const auto* version = std::get_if<VersionPublished>(&event)) {
-      published[Value(version->shard)][{version->life, version->version}] = version->weights;
+      published[Value(version->shard)][{version->generation, version->version}] = version->weights;
     } else if (const auto* returned = std::get_if<ShardReturned>(&event)) {
       OnReturned(*returned, newest[Value(returned->shard)]);
     } else if (const auto* end = std::get_if<WorkEnded>(&event)) {
@@ -58,9 +58,9 @@ void Evidence::OnDecided(const PushDecided& decided) {
   const ShardId shard = decided.push.shard;
   push.decisions.push_back(decided.reply);
   if (decided.reply.outcome == PushOutcome::kTooStale) {
-    const bool is_of_older_life = decided.push.life < decided.reply.life;
+    const bool is_of_older_generation = decided.push.generation < decided.reply.generation;
     ForEachBatch(decided.batches, [&](uint64_t batch) {
-      (is_of_older_life ? lost : too_stale).emplace(shard, batch);
+      (is_of_older_generation ? lost : too_stale).emplace(shard, batch);
     });
   }
   if (!push.taken.has_value() && !IsRefusal(decided.reply.outcome)) push.taken = decided.reply;
@@ -69,41 +69,41 @@ void Evidence::OnDecided(const PushDecided& decided) {
 void Evidence::OnReturned(const ShardReturned& returned, Version& newest) {
   const size_t shard = Value(returned.shard);
   const SavedVersion& from = returned.from;
-  begins_[shard][returned.life] = from;
-  published[shard][{returned.life, from.version}] = returned.weights;
+  begins_[shard][returned.generation] = from;
+  published[shard][{returned.generation, from.version}] = returned.weights;
   newest = from.version;
   std::vector<Version>& begins = stage_begins[shard];
   begins.resize(std::min<size_t>(begins.size(), from.stage));
 }
 
 void Evidence::FindLine(size_t shard) {
-  const std::map<Life, SavedVersion>& begins = begins_[shard];
-  Life life = begins.empty() ? Life{} : begins.rbegin()->first;
+  const std::map<Generation, SavedVersion>& begins = begins_[shard];
+  Generation generation = begins.empty() ? Generation{} : begins.rbegin()->first;
   Version last{~uint64_t{0}};
   while (true) {
-    line_[shard][life] = last;
-    const auto begin = begins.find(life);
+    line_[shard][generation] = last;
+    const auto begin = begins.find(generation);
     if (begin == begins.end()) break;
-    life = begin->second.life;
+    generation = begin->second.generation;
     last = std::min(last, begin->second.version);
   }
   const ShardId id{static_cast<uint32_t>(shard)};
   for (const auto& [version, values] : published[shard]) {
-    // The first version of a life is the last of the life before it.
+    // The first version of a generation is the last of the generation before it.
     if (Survives(id, version)) weights[shard].emplace(version.version, values);
   }
 }
 
-bool Evidence::Survives(ShardId shard, const LifeVersion& version) const {
-  const std::map<Life, Version>& line = line_[Value(shard)];
-  const auto life = line.find(version.life);
-  return life != line.end() && version.version <= life->second;
+bool Evidence::Survives(ShardId shard, const GenerationVersion& version) const {
+  const std::map<Generation, Version>& line = line_[Value(shard)];
+  const auto generation = line.find(version.generation);
+  return generation != line.end() && version.version <= generation->second;
 }
 
 void Evidence::FindLost() {
   for (const auto& [key, push] : pushes) {
     if (!push.made.slot.has_value() || !push.taken.has_value()) continue;
-    if (Survives(key.shard, {key.life, push.taken->version})) continue;
+    if (Survives(key.shard, {key.generation, push.taken->version})) continue;
     ForEachBatch(push.made.batches, [&, shard = key.shard, by = key.incarnation](uint64_t batch) {
       lost.emplace(shard, batch);
       if (died.contains(by)) lost_with_dead.insert(batch);
@@ -119,7 +119,7 @@ void Evidence::FindEntriesInAnswers() {
     if (!push.made.slot.has_value() || !push.taken.has_value()) continue;
     const PushOutcome outcome = push.taken->outcome;
     if (outcome != PushOutcome::kApplied && outcome != PushOutcome::kBuffered) continue;
-    if (!Survives(key.shard, {key.life, push.taken->version})) continue;
+    if (!Survives(key.shard, {key.generation, push.taken->version})) continue;
     const auto found = entries[Value(key.shard)].find(push.taken->version);
     if (found == entries[Value(key.shard)].end()) continue;  // CheckPushes reports it.
     found->second.push_back({*push.made.slot, found->first, 0, &push});
@@ -133,7 +133,7 @@ void Evidence::FindEntriesInWeights() {
     // A gradient that was refused or is lost may have used the slot before.
     const PushEvidence*& of_slot = by_slot[{key.shard, *push.made.slot}];
     const bool counts =
-        push.taken.has_value() && Survives(key.shard, {key.life, push.taken->version});
+        push.taken.has_value() && Survives(key.shard, {key.generation, push.taken->version});
     if (of_slot == nullptr || counts) of_slot = &push;
   }
   for (size_t shard = 0; shard < weights.size(); ++shard) {
@@ -178,8 +178,8 @@ void Evidence::FindDead(const History& history) {
 }
 
 std::string Text(const PushKey& push) {
-  return fmt::format("shard {} worker {}#{} life {} sequence {}", Value(push.shard),
-                     Value(push.worker), Value(push.incarnation), Value(push.life),
+  return fmt::format("shard {} worker {}#{} generation {} sequence {}", Value(push.shard),
+                     Value(push.worker), Value(push.incarnation), Value(push.generation),
                      Value(push.sequence));
 }
 

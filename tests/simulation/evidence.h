@@ -67,15 +67,15 @@ struct Evidence {
 
   std::map<PushKey, PushEvidence> pushes;
 
-  /// By shard: every version of every life.
-  std::vector<std::map<LifeVersion, Values>> published;
+  /// By shard: every version of every generation.
+  std::vector<std::map<GenerationVersion, Values>> published;
 
   /// By shard and version: the versions that lead to the final one. Where a shard went on from a
-  /// checkpoint, they are the older life's up to that, and then the new life's.
+  /// checkpoint, they are the older generation's up to that, and then the new generation's.
   std::vector<std::map<Version, Values>> weights;
 
-  /// Returns whether the version is one of these. Any other version was lost with its life.
-  bool Survives(ShardId shard, const LifeVersion& version) const;
+  /// Returns whether the version is one of these. Any other version was lost with its generation.
+  bool Survives(ShardId shard, const GenerationVersion& version) const;
 
   /// By shard and version, in order of slots. A version may have no entries.
   std::vector<std::map<Version, std::vector<Entry>>> entries;
@@ -93,7 +93,7 @@ struct Evidence {
   std::set<std::pair<ShardId, uint64_t>> too_stale;
 
   /// Mini-batches that a shard has lost, because it went on from a checkpoint: a gradient was in a
-  /// version that does not lead to the final one, or was refused as one of an older life.
+  /// version that does not lead to the final one, or was refused as one of an older generation.
   std::set<std::pair<ShardId, uint64_t>> lost;
 
   /// Mini-batches with such a gradient of a worker that died.
@@ -109,18 +109,19 @@ struct Evidence {
   void OnReturned(const ShardReturned& returned, Version& newest);
   void OnDecided(const PushDecided& decided);
 
-  /// Finds the lives that lead to the final weights, and fills `weights`.
+  /// Finds the generations that lead to the final weights, and fills `weights`.
   void FindLine(size_t shard);
   void FindLost();
   void FindEntriesInWeights();
   void FindEntriesInAnswers();
   void FindDead(const History& history);
 
-  /// By shard and life: where the life begins; the first life is not here.
-  std::vector<std::map<Life, SavedVersion>> begins_;
+  /// By shard and generation: where the generation begins; the first generation is not here.
+  std::vector<std::map<Generation, SavedVersion>> begins_;
 
-  /// By shard: the lives that lead to the final weights, and the last version of each that does.
-  std::vector<std::map<Life, Version>> line_;
+  /// By shard: the generations that lead to the final weights, and the last version of each that
+  /// does.
+  std::vector<std::map<Generation, Version>> line_;
 };
 
 std::string Text(const PushKey& push);

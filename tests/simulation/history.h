@@ -26,21 +26,22 @@ namespace slipstream {
 
 using Values = std::shared_ptr<const std::vector<float>>;
 
-/// A version of one life of a shard. Within a life, versions count; a later life is newer.
-struct LifeVersion {
-  Life life{};
+/// A version of one generation of a shard. Within a generation, versions count; a later generation
+/// is newer.
+struct GenerationVersion {
+  Generation generation{};
   Version version{};
-  friend auto operator<=>(const LifeVersion&, const LifeVersion&) = default;
+  friend auto operator<=>(const GenerationVersion&, const GenerationVersion&) = default;
 };
 
-/// A name that identifies a push for ever, unless its worker has already been told of a later life:
-/// then the shard refuses the push, and an earlier one may have had the name. `life` is that of the
-/// push's base.
+/// A name that identifies a push for ever, unless its worker has already been told of a later
+/// generation: then the shard refuses the push, and an earlier one may have had the name.
+/// `generation` is that of the push's base.
 struct PushKey {
   ShardId shard{};
   WorkerId worker{};
   Incarnation incarnation{};
-  Life life{};
+  Generation generation{};
   Sequence sequence{};
   friend auto operator<=>(const PushKey&, const PushKey&) = default;
 };
@@ -49,7 +50,7 @@ inline PushKey KeyOf(ShardId shard, const PushHeader& header) {
   return {.shard = shard,
           .worker = header.identity.worker,
           .incarnation = header.identity.incarnation,
-          .life = header.life,
+          .generation = header.generation,
           .sequence = header.sequence};
 }
 
@@ -111,13 +112,13 @@ struct PushAnswered {
 
 struct UpdateOrdered {
   ShardId shard{};
-  Life life{};
+  Generation generation{};
   Version to{};
 };
 
 struct VersionPublished {
   ShardId shard{};
-  Life life{};
+  Generation generation{};
   Version version{};
   Values weights;
 };
@@ -127,17 +128,18 @@ struct VersionPublished {
 struct WeightsAsked {
   ShardId shard{};
   uint64_t call = 0;
-  LifeVersion asked;
+  GenerationVersion asked;
   Identity trainer;
   Sequence sequence{};
   WorkerClock clock{};
 };
 
-/// A worker asks a shard for weights to train on. `sequence` is that of its next push in this life.
+/// A worker asks a shard for weights to train on. `sequence` is that of its next push in this
+/// generation.
 struct PullMade {
   ShardId shard{};
   Identity worker;
-  Life life{};
+  Generation generation{};
   Sequence sequence{};
 };
 
@@ -146,15 +148,15 @@ struct PullMade {
 struct WeightsServed {
   ShardId shard{};
   uint64_t call = 0;
-  LifeVersion version;
-  LifeVersion asked;
+  GenerationVersion version;
+  GenerationVersion asked;
   std::optional<Identity> trainer;
   Sequence sequence{};
 };
 
 struct WeightsReceived {
   ShardId shard{};
-  LifeVersion version;
+  GenerationVersion version;
   Identity reader;
   Values weights;
 };
@@ -164,7 +166,7 @@ struct WeightsReceived {
 struct BatchBegun {
   Identity worker;
   uint32_t pipeline_slot = 0;
-  std::vector<LifeVersion> newest;
+  std::vector<GenerationVersion> newest;
 };
 
 /// A shard begins to save its state, as it is after all events so far.
@@ -182,16 +184,16 @@ struct ServerKilled {
 /// A shard goes on from a checkpoint, with these weights.
 struct ShardReturned {
   ShardId shard{};
-  Life life{};
+  Generation generation{};
   SavedVersion from;
   Values weights;
 };
 
-/// A shard's server has come back, and the shard goes on in the same life from where its log ends.
-/// These weights are those of its newest published version.
+/// A shard's server has come back, and the shard goes on in the same generation from where its log
+/// ends. These weights are those of its newest published version.
 struct ShardWentOn {
   ShardId shard{};
-  Life life{};
+  Generation generation{};
   Version version{};
   Values weights;
 };
@@ -251,7 +253,7 @@ struct WorkerEnded {
 
 /// The final weights as their measurer read them.
 struct FinalReported {
-  std::vector<LifeVersion> versions;
+  std::vector<GenerationVersion> versions;
   std::vector<float> weights;
 };
 

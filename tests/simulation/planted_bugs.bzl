@@ -153,12 +153,12 @@ PLANTED_BUGS = {
         ".checksum = PLANTED ? 0 : checksum}",
     )]),
     # A shard that went on from a checkpoint takes pushes that were computed before.
-    "return_keeps_old_life": ("server/core/shard/push_judge.cc", [(
-        "if (header.life == life()) return std::nullopt;",
-        "if (header.life == life() || (PLANTED && header.life < life())) return std::nullopt;",
+    "return_keeps_old_generation": ("server/core/shard/push_judge.cc", [(
+        "if (header.generation == generation()) return std::nullopt;",
+        "if (header.generation == generation() || (PLANTED && header.generation < generation())) return std::nullopt;",
     )]),
-    # A shard that went on from a checkpoint expects the sequences of its older life.
-    "sequences_survive_a_life": ("server/core/shard/member_table.cc", [(
+    # A shard that went on from a checkpoint expects the sequences of its older generation.
+    "sequences_survive_a_generation": ("server/core/shard/member_table.cc", [(
         "record.last_sequence = {};",
         "if (!PLANTED) record.last_sequence = {};",
     )]),
@@ -223,7 +223,7 @@ PLANTED_BUGS = {
         "EncodeShardState(save.state)",
         "EncodeShardState([&save] {" +
         "  ShardState bare = save.state;" +
-        "  if (PLANTED) bare.members.BeginLife({});" +
+        "  if (PLANTED) bare.members.BeginGeneration({});" +
         "  return bare;" +
         "}())",
     )]),
@@ -271,10 +271,10 @@ PLANTED_BUGS = {
         "RemoveSegmentsBefore(disk_, directory_, *first)",
         "RemoveSegmentsBefore(disk_, directory_, *first + (PLANTED ? 1 : 0))",
     )]),
-    # A pull names the sequence of the newest life, whatever life it is for.
+    # A pull names the sequence of the newest generation, whatever generation it is for.
     "pull_of_another_sequence": ("worker/core/worker_session.cc", [(
-        "core_.sequence(pull.shard, pull.min_life)",
-        "(PLANTED ? core_.sequence(pull.shard) : core_.sequence(pull.shard, pull.min_life))",
+        "core_.sequence(pull.shard, pull.min_generation)",
+        "(PLANTED ? core_.sequence(pull.shard) : core_.sequence(pull.shard, pull.min_generation))",
     )]),
     # A worker excuses itself at a shard that is asked again, and so may not be behind.
     "called_during_an_exchange": ("worker/core/worker_session.cc", [(

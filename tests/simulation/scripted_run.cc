@@ -163,13 +163,13 @@ void ScriptedRun::Sync(uint32_t shard) {
                          .orders_seen = machine.state().run.orders,
                          .initialized = machine.is_initialized() && machine.has_granted_weights(),
                          .drained = machine.is_drained(),
-                         .life = machine.life(),
+                         .generation = machine.generation(),
                          .knows_saved = true,
                          .version = machine.published(),
                          .batches_of_rounds = machine.batches_of_rounds()};
   if (server.saved.has_value()) {
-    report.saved = {
-        {server.saved->versions.life(), server.saved->versions.decided(), server.saved->run.stage}};
+    report.saved = {{server.saved->versions.generation(), server.saved->versions.decided(),
+                     server.saved->run.stage}};
   }
   for (const Member& member : machine.view().members) {
     const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
@@ -180,9 +180,9 @@ void ScriptedRun::Sync(uint32_t shard) {
   const ServerOrders& orders = coordinator_->orders();
   if (orders.number <= machine.state().run.orders) return;
   Line(fmt::format("shard {} takes orders {}", shard, TextOf(orders)));
-  if (orders.returns.size() > shard && orders.returns[shard].life > machine.life()) {
+  if (orders.returns.size() > shard && orders.returns[shard].generation > machine.generation()) {
     if (!server.saved.has_value()) return Line("it has no such checkpoint");
-    server.machine.Restore(Returned(*server.saved, orders.returns[shard].life));
+    server.machine.Restore(Returned(*server.saved, orders.returns[shard].generation));
     server.bytes_held.clear();
     server.pulls.clear();
     Line(fmt::format("shard {} returns to version {}", shard, Value(server.machine.decided())));
@@ -263,8 +263,8 @@ void ScriptedRun::Answer(uint32_t shard, const ShardAnswer& answer) {
   if (!caller.empty() && answer.weights.has_value()) {
     Worker& worker = workers_.at(caller.mapped());
     Lane& lane = worker.lanes[shard];
-    if (answer.weights->life > lane.life) lane.sequence = {};
-    lane.life = answer.weights->life;
+    if (answer.weights->generation > lane.generation) lane.sequence = {};
+    lane.generation = answer.weights->generation;
     lane.base = answer.weights->version;
     lane.clock = std::max(lane.clock, answer.weights->clock);
     const std::optional<RoundWork>& work = answer.weights->work;
@@ -348,7 +348,7 @@ void ScriptedRun::Work(uint32_t id, const Words& words) {
     case WorkAnswer::State::kStage:
       return Line(fmt::format("worker goes on to stage {}", work->stage));
     case WorkAnswer::State::kReturned:
-      return Line(fmt::format("shards have returned in life {}", Value(work->life)));
+      return Line(fmt::format("shards have returned in generation {}", Value(work->generation)));
   }
 }
 
@@ -368,7 +368,7 @@ void ScriptedRun::Pull(uint32_t id, uint32_t shard) {
   const CallId call{++calls_};
   const PullRequest pull = {.identity = worker.identity,
                             .shard_map = coordinator_->orders().model->shard_map.fingerprint(),
-                            .min_life = lane.life,
+                            .min_generation = lane.generation,
                             .trains = true,
                             .sequence = Next(lane.sequence),
                             .clock = lane.clock};
@@ -394,7 +394,7 @@ void ScriptedRun::Push(uint32_t id, uint32_t shard, const Words& words) {
       .sequence = Next(lane.sequence),
       .shard_map = coordinator_->orders().model->shard_map.fingerprint(),
       .base = lane.base,
-      .life = lane.life,
+      .generation = lane.generation,
       .count = is_empty ? 0 : coordinator_->orders().model->shard_map.range(ShardId{shard}).size(),
       .pull = !Has(words, "only"),
       .clock = WorkerClock{Value(lane.clock) + 1},

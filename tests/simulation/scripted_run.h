@@ -60,7 +60,7 @@ class ScriptedRun {
 
   /// The knowledge that a worker has of one shard.
   struct Lane {
-    Life life{};
+    Generation generation{};
     Sequence sequence{};
     WorkerClock clock{};
     Version base{};

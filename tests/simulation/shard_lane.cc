@@ -67,7 +67,7 @@ void ShardLane::Exchange(const PushHeader& header, std::span<const float> values
   // The aggregator must not wait for this worker, which has no gradient for it.
   if (values.empty() && aggregator_ != nullptr) network_.Drop(std::exchange(aggregator_, nullptr));
   weights_.emplace(weights);
-  if (holds_base) weights_->StartFrom(header.life, header.base);
+  if (holds_base) weights_->StartFrom(header.generation, header.base);
   Begin(StreamKind::kExchange, values, weights, std::move(done));
 }
 
@@ -93,7 +93,7 @@ void ShardLane::Try() {
   is_to_aggregator_ = false;
   if (kind_ == StreamKind::kExchange) {
     is_to_aggregator_ = push_tries_->Begin(queue_.now()) == PushTries::Peer::kAggregator;
-    push_.holds_base = weights_->Holds(push_.life, push_.base);
+    push_.holds_base = weights_->Holds(push_.generation, push_.base);
     if (history_ != nullptr) {
       history_->Add(
           PushTried{KeyOf(shard_, push_), push_.count > 0, is_to_aggregator_, queue_.now()});

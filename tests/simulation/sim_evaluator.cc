@@ -63,13 +63,13 @@ void SimEvaluator::OnRead(ShardId shard,
 void SimEvaluator::Report() {
   v1::ReportRequest request;
   *request.mutable_identity() = ToWire(shards_.identity());
-  std::vector<LifeVersion> versions;
+  std::vector<GenerationVersion> versions;
   for (const WeightsHeader& header : evaluation_->reading.headers()) {
-    versions.push_back({header.life, header.version});
+    versions.push_back({header.generation, header.version});
   }
   request.set_evaluation(evaluation_->order.number);
   v1::EvaluationStatus& result = *request.mutable_result();
-  for (const LifeVersion& one : versions) result.add_versions(Value(one.version));
+  for (const GenerationVersion& one : versions) result.add_versions(Value(one.version));
   result.set_test_loss(1.0);
   if (world_.scenario.run.training.target_accuracy > 0) {
     // The made-up accuracy grows with training, as a real one does.

@@ -6,7 +6,9 @@
 namespace slipstream {
 namespace {
 
-LifeVersion VersionOf(const WeightsHeader& header) { return {header.life, header.version}; }
+GenerationVersion VersionOf(const WeightsHeader& header) {
+  return {header.generation, header.version};
+}
 
 }  // namespace
 
@@ -29,7 +31,7 @@ void SimNewestWeights::Close() {
   for (Lane& lane : lanes_) lane.shard->Close();
 }
 
-std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, const LifeVersion& held,
+std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, const GenerationVersion& held,
                                                     std::vector<float>& weights) {
   Lane& lane = lanes_[Value(shard)];
   is_resting_ = false;
@@ -40,10 +42,10 @@ std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, const LifeVer
   return lane.newest;
 }
 
-std::vector<LifeVersion> SimNewestWeights::versions() const {
-  std::vector<LifeVersion> versions;
+std::vector<GenerationVersion> SimNewestWeights::versions() const {
+  std::vector<GenerationVersion> versions;
   for (const Lane& lane : lanes_) {
-    versions.push_back(lane.newest.has_value() ? VersionOf(*lane.newest) : LifeVersion());
+    versions.push_back(lane.newest.has_value() ? VersionOf(*lane.newest) : GenerationVersion());
   }
   return versions;
 }
@@ -52,7 +54,7 @@ void SimNewestWeights::Pull(ShardId shard) {
   Lane& lane = lanes_[Value(shard)];
   PullRequest request = {.identity = shards_.identity(), .shard_map = shards_.map().fingerprint()};
   if (lane.newest.has_value()) {
-    request.min_life = lane.newest->life;
+    request.min_generation = lane.newest->generation;
     request.min_version = Next(lane.newest->version);
   }
   lane.shard->Pull(request, shards_.Part(arriving_, shard),

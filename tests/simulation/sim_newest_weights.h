@@ -30,11 +30,11 @@ class SimNewestWeights {
 
   /// Copies the newest weights of the shard into its part of `weights`, if they are newer than
   /// `held`, and returns their header. The lane goes on if it stands still.
-  std::optional<WeightsHeader> Take(ShardId shard, const LifeVersion& held,
+  std::optional<WeightsHeader> Take(ShardId shard, const GenerationVersion& held,
                                     std::vector<float>& weights);
 
   /// The newest version of each shard that has come; 0 before the first.
-  std::vector<LifeVersion> versions() const;
+  std::vector<GenerationVersion> versions() const;
 
   /// Lets no lane begin another pull before the next Take.
   void Rest() { is_resting_ = true; }

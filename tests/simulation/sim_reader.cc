@@ -72,7 +72,7 @@ void SimReader::Read() {
   if (is_over_) return;
   PullRequest request = {.shard_map = map_->fingerprint(), .reader = number_ + 1};
   if (held_.has_value()) {
-    request.min_life = held_->life;
+    request.min_generation = held_->generation;
     request.min_version = Next(held_->version);
   }
   lane_->Pull(
@@ -81,7 +81,7 @@ void SimReader::Read() {
 }
 
 void SimReader::OnRead(const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
-  if (weights.ok()) held_ = LifeVersion{(*weights)->life, (*weights)->version};
+  if (weights.ok()) held_ = GenerationVersion{(*weights)->generation, (*weights)->version};
   const absl::Duration pause = chance_.Time(absl::ZeroDuration(), plan_.pause_max);
   // This runs inside the lane's callback.
   world_.network.AtProcess(process_, world_.queue.now() + pause, [this] { Read(); });

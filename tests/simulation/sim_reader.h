@@ -49,7 +49,7 @@ class SimReader {
   std::unique_ptr<ShardLane> lane_;
   std::optional<ShardMap> map_;
   std::vector<float> weights_;
-  std::optional<LifeVersion> held_;
+  std::optional<GenerationVersion> held_;
   bool is_over_ = false;
 };
 

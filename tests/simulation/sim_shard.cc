@@ -76,10 +76,11 @@ SimShard::SimShard(ShardId shard, uint64_t number, const Scenario& scenario, boo
 void SimShard::OnOrders(const ServerOrders& orders) {
   trace_.Line("shard {} takes orders {}", Value(id_), TextOf(orders));
   orders_ = orders;
-  const bool is_first = !life_before_.has_value();
+  const bool is_first = !generation_before_.has_value();
   if (is_first) {
-    life_before_ = Life{};
-    if (Value(id_) < orders.returns.size()) life_before_ = orders.returns[Value(id_)].life;
+    generation_before_ = Generation{};
+    if (Value(id_) < orders.returns.size())
+      generation_before_ = orders.returns[Value(id_)].generation;
   }
   saves_.SetSafe(orders.save.safe);
   if (orders.model.has_value()) saves_.SetModel(*orders.model);
@@ -176,8 +177,8 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   const absl::StatusOr<PullRequest> request = FromWire(wire);
   PS_CHECK(request.ok());
   call.pull = *request;
-  // In another life, the worker has yet to make its first push.
-  if (request->min_life != machine().life()) call.pull->sequence = Sequence{1};
+  // In another generation, the worker has yet to make its first push.
+  if (request->min_generation != machine().generation()) call.pull->sequence = Sequence{1};
   const CallId id{call.stream->number};
   ShardResult result = shard_.Pull(id, *request);
   const bool is_refused = std::ranges::any_of(result.answers, [id](const Answer& answer) {
@@ -186,7 +187,7 @@ void SimShard::OnPullMessage(Call& call, const grpc::ByteBuffer& message) {
   if (request->trains && !is_refused) {
     Show(WeightsAsked{id_,
                       call.stream->number,
-                      {request->min_life, request->min_version},
+                      {request->min_generation, request->min_version},
                       *request->identity,
                       call.pull->sequence,
                       request->clock});
@@ -224,7 +225,7 @@ void SimShard::Absorb(ShardResult result) {
   machine().CheckInvariants();
   while (decided_ < machine().decided()) {
     decided_ = Next(decided_);
-    Show(UpdateOrdered{id_, machine().life(), decided_});
+    Show(UpdateOrdered{id_, machine().generation(), decided_});
   }
   NoteSave();
   // Its segment of the log has to be there before.
@@ -301,7 +302,7 @@ void SimShard::NotePublished(Version version) {
   const std::shared_ptr<InPlaceWeights>& in_place = shard_.training_state()->in_place();
   const Weights weights = in_place == nullptr ? shard_.weights() : in_place->Copy();
   const std::span<const float> values = weights->values();
-  Show(VersionPublished{id_, machine().life(), version,
+  Show(VersionPublished{id_, machine().generation(), version,
                         std::make_shared<std::vector<float>>(values.begin(), values.end())});
   trace_.Line("shard {} published version {} of {} examples, rate {}", Value(id_), Value(version),
               machine().examples_applied(), machine().effective_learning_rate());
@@ -335,9 +336,9 @@ void SimShard::OnAnswer(Answer answer) {
 void SimShard::NoteServed(const Call& call, const WeightsHeader& weights) {
   trace_.Line("shard {} answers call {} with {}", Value(id_), call.stream->number, TextOf(weights));
   WeightsServed served = {
-      .shard = id_, .call = call.stream->number, .version = {weights.life, weights.version}};
+      .shard = id_, .call = call.stream->number, .version = {weights.generation, weights.version}};
   if (call.pull.has_value()) {
-    served.asked = {call.pull->min_life, call.pull->min_version};
+    served.asked = {call.pull->min_generation, call.pull->min_version};
     served.sequence = call.pull->sequence;
     if (call.pull->trains) served.trainer = call.pull->identity;
     return Show(served);

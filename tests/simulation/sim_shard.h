@@ -127,7 +127,7 @@ class SimShard final : private OrdersSink {
   /// number of events in the log before that.
   absl::StatusOr<uint64_t> RedoFromDisk();
 
-  /// Goes on in the same life, after so many events.
+  /// Goes on in the same generation, after so many events.
   void GoOn(uint64_t events);
   void EndOnDisk(const ServerDeath& death);
 
@@ -211,9 +211,9 @@ class SimShard final : private OrdersSink {
   ServerOrders orders_;                // The newest.
   std::optional<Version> last_saved_;  // As ShardState has it.
 
-  /// The life that the first orders of this process named: they were made before it began, so a
-  /// return in them was for an earlier process. Empty before the first orders.
-  std::optional<Life> life_before_;
+  /// The generation that the first orders of this process named: they were made before it began, so
+  /// a return in them was for an earlier process. Empty before the first orders.
+  std::optional<Generation> generation_before_;
   SimServerSync sync_;
 };
 

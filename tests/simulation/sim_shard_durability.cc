@@ -39,16 +39,16 @@ void SimShard::Describe(v1::SyncServerRequest& request) {
   request.set_initialized(IsInitialized());
   request.set_drained(IsDrained());
   *request.mutable_progress() = ProgressOf(machine());
-  request.set_life(Value(machine().life()));
+  request.set_generation(Value(machine().generation()));
   // Before the first orders, the process does not know which run it serves.
-  request.set_knows_saved(life_before_.has_value());
+  request.set_knows_saved(generation_before_.has_value());
   for (const SavedVersion& each : saved()) *request.add_saved() = ToWire(each);
   if (saves_.has_failed()) request.mutable_status()->set_checkpoint_failure("the disk fails");
 }
 
 bool SimShard::IsInitialized() const {
   if (!machine().has_granted_weights() || is_redoing_) return false;
-  const bool come_from_disk = has_redone_ || machine().life() > Life{};
+  const bool come_from_disk = has_redone_ || machine().generation() > Generation{};
   if (!saves_state_ || come_from_disk || (!keeps_log_ && saves_.has_failed())) return true;
   return saves_.HasSavedInitial(machine().state().initial_weights.initialized_grant());
 }
@@ -58,7 +58,7 @@ bool SimShard::IsDrained() const {
   const bool needs_no_save = !saves_state_ || saves_.has_failed();
   if (!machine().is_drained() || needs_no_save) return machine().is_drained();
   return std::ranges::any_of(saved(), [this](const SavedVersion& each) {
-    return each.life == machine().life() && each.version == machine().decided();
+    return each.generation == machine().generation() && each.version == machine().decided();
   });
 }
 
@@ -113,7 +113,7 @@ void SimShard::EndOnDisk(const ServerDeath& death) {
   disk_.saved = saved();
   if (death.damages && disk_.saved.size() > 1) {
     const SavedVersion& newest = disk_.saved.back();
-    const std::string checkpoint = CheckpointDirectoryName({newest.life, newest.version});
+    const std::string checkpoint = CheckpointDirectoryName({newest.generation, newest.version});
     std::string& bytes =
         disk_.files.BytesOf(store_->directory() + "/" + checkpoint + "/" + kStateFile);
     bytes[bytes.size() / 2] ^= 1;
@@ -123,7 +123,7 @@ void SimShard::EndOnDisk(const ServerDeath& death) {
   if (death.takes_machine) disk_.files.Crash(death.seed);
 }
 
-// Another process goes on in the same life.
+// Another process goes on in the same generation.
 
 void SimShard::OpenDisk() {
   absl::StatusOr<std::unique_ptr<CheckpointStore>> store =
@@ -201,25 +201,25 @@ void SimShard::GoOn(uint64_t events) {
   decided_ = machine().decided();
   last_saved_ = machine().state().saves.last_saved();
   const std::span<const float> values = shard_.weights()->values();
-  history_.Add(ShardWentOn{id_, machine().life(), machine().published(),
+  history_.Add(ShardWentOn{id_, machine().generation(), machine().published(),
                            std::make_shared<std::vector<float>>(values.begin(), values.end())});
   StartNextJob();
   TakeOrders();
 }
 
-// A return to a checkpoint, in another life.
+// A return to a checkpoint, in another generation.
 
 const ShardReturn* SimShard::FindReturn(const ServerOrders& orders) const {
   if (!orders.model.has_value() || Value(id_) >= orders.returns.size()) return nullptr;
   const ShardReturn& order = orders.returns[Value(id_)];
-  const Life life = std::max(machine().life(), *life_before_);
-  const bool is_news = order.life > life && HasSaved(order.from);
+  const Generation generation = std::max(machine().generation(), *generation_before_);
+  const bool is_news = order.generation > generation && HasSaved(order.from);
   return is_news ? &order : nullptr;
 }
 
 void SimShard::Return(const ModelOrders& model, const ShardReturn& order) {
-  trace_.Line("shard {} goes on from life {} version {} in life {}", Value(id_),
-              Value(order.from.life), Value(order.from.version), Value(order.life));
+  trace_.Line("shard {} goes on from generation {} version {} in generation {}", Value(id_),
+              Value(order.from.generation), Value(order.from.version), Value(order.generation));
   EndAllCalls();
   PS_CHECK(shard_.BeginReturn().answers.empty());
   while (!running_.empty()) FinishJob(running_.front());
@@ -228,13 +228,13 @@ void SimShard::Return(const ModelOrders& model, const ShardReturn& order) {
   absl::StatusOr<ShardSave> save =
       LoadCheckpoint(*store_, order.from, arrays, *shard_.training_state());
   PS_CHECK(save.ok());
-  shard_.Return(*std::move(save), std::move(arrays), order.life);
+  shard_.Return(*std::move(save), std::move(arrays), order.generation);
   last_saved_ = machine().state().saves.last_saved();
   machine().CheckInvariants();
   decided_ = machine().decided();
   PS_CHECK(store_->RemoveAfter(order.from).ok());
   const std::span<const float> values = shard_.weights()->values();
-  history_.Add(ShardReturned{id_, order.life, order.from,
+  history_.Add(ShardReturned{id_, order.generation, order.from,
                              std::make_shared<std::vector<float>>(values.begin(), values.end())});
 }
 
@@ -258,8 +258,8 @@ void SimShard::NoteSave() {
   if (state.saves.last_saved() == last_saved_) return;
   last_saved_ = state.saves.last_saved();
   if (!last_saved_.has_value()) return;
-  const SavedVersion saved = {machine().life(), machine().decided(), machine().stage()};
-  trace_.Line("shard {} saves life {} version {}", Value(id_), Value(saved.life),
+  const SavedVersion saved = {machine().generation(), machine().decided(), machine().stage()};
+  trace_.Line("shard {} saves generation {} version {}", Value(id_), Value(saved.generation),
               Value(saved.version));
   Show(SaveBegun{id_, saved});
 }

@@ -152,7 +152,7 @@ void SimTraining::AwaitUnit(uint32_t settled) {
   }
   progress_ = core().progress();
   is_awaiting_unit_ = true;
-  units_.Ask(core().newest_life());
+  units_.Ask(core().newest_generation());
   OnUnitResult(absl::OkStatus());
 }
 
@@ -231,7 +231,7 @@ absl::Status SimTraining::TakeNewest(uint32_t slot) {
   world_.history.Add(BatchBegun{shards_.identity(), slot, newest_->versions()});
   for (const ShardId shard : shards_.all()) {
     const std::optional<WeightsHeader> taken = newest_->Take(
-        shard, {core().life(shard, slot), core().version(shard, slot)}, slots_[slot].weights);
+        shard, {core().generation(shard, slot), core().version(shard, slot)}, slots_[slot].weights);
     if (!taken.has_value()) continue;
     if (absl::Status status = session_.OnPulled(shard, slot, *taken); !status.ok()) return status;
   }
@@ -278,7 +278,7 @@ void SimTraining::Land() {
 void SimTraining::Push() {
   if (is_closed_) return;
   if (takes_local_steps() && !session_.is_sending(turn_)) BeginPush();
-  if (core().wants_unit()) units_.Ask(core().newest_life());
+  if (core().wants_unit()) units_.Ask(core().newest_generation());
   const auto push = [this] {
     PushGradient(turn_, session_.unsent(turn_));
     turn_ = (turn_ + 1) % slots_.size();
@@ -300,7 +300,7 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
     const auto begin = [this, slot, pull](ShardLane& lane, ShardLane::Done done) {
       const PullRequest request = session_.PullFor(pull, slot);
       world_.history.Add(
-          PullMade{pull.shard, shards_.identity(), request.min_life, request.sequence});
+          PullMade{pull.shard, shards_.identity(), request.min_generation, request.sequence});
       lane.Pull(request, shards_.Part(slots_[slot].weights, pull.shard), std::move(done));
     };
     Call(pull.shard, slots_[slot].calls, begin, [this, slot, pull](const WeightsHeader& header) {
@@ -363,8 +363,9 @@ absl::Status SimTraining::OnAnswer(ShardId shard, uint32_t slot, bool is_push,
   if (!is_heard_[Value(shard)]) {
     is_heard_[Value(shard)] = true;
     world_.history.Add(PushAnswered{key, answer.push});
-    // A push of an older life may have counted before, and then its position is taken.
-    const bool may_count = !IsRefusal(answer.push.outcome) || key.life < answer.push.life;
+    // A push of an older generation may have counted before, and then its position is taken.
+    const bool may_count =
+        !IsRefusal(answer.push.outcome) || key.generation < answer.push.generation;
     if (is_push && may_count) of.is_refused = false;
   }
   const bool was_answered = session_.is_answered(slot);

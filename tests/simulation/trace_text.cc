@@ -24,8 +24,8 @@ std::string TextOf(WorkerClock clock, const std::optional<RoundWork>& work) {
 
 std::string TextOf(const WeightsHeader& weights) {
   std::string text =
-      fmt::format("version {} of life {} in stage {}, {}", Value(weights.version),
-                  Value(weights.life), weights.stage, TextOf(weights.clock, weights.work));
+      fmt::format("version {} of generation {} in stage {}, {}", Value(weights.version),
+                  Value(weights.generation), weights.stage, TextOf(weights.clock, weights.work));
   if (weights.unchanged) text += ", unchanged";
   for (const PartAnswer& part : weights.parts) {
     text += fmt::format("; {}", TextOf(part.clock, part.work));
@@ -52,7 +52,7 @@ std::string TextOf(const ServerOrders& orders) {
     text += fmt::format(", save {} of {}", orders.save.number, Value(orders.save.version));
   }
   for (const ShardReturn& shard : orders.returns)
-    text += fmt::format(", life {}", Value(shard.life));
+    text += fmt::format(", generation {}", Value(shard.generation));
   if (orders.may_exit) text += ", may exit";
   if (!orders.failure.empty()) text += ", failed: " + orders.failure;
   return text;
@@ -80,8 +80,9 @@ std::string StateOf(const ShardMachine& machine) {
   for (const WorkerId worker : lack.members)
     lacks += fmt::format("{}{}", lacks.empty() ? "worker " : ", ", Value(worker));
   return fmt::format(
-      "life {} version {} of {}, round of {} and {} excused lacks {}{}, {} waiting, {} bytes{}",
-      Value(machine.life()), Value(machine.published()), Value(machine.decided()),
+      "generation {} version {} of {}, round of {} and {} excused lacks {}{}, {} waiting, {} "
+      "bytes{}",
+      Value(machine.generation()), Value(machine.published()), Value(machine.decided()),
       machine.round().contributions(), machine.round().excused(), lacks,
       lack.is_held_back ? " (held back)" : "", machine.waiting(), machine.bytes_queued(),
       machine.is_drained() ? ", drained" : "");

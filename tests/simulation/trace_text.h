@@ -13,7 +13,7 @@ namespace slipstream {
 
 // Values of the protocol in a few words, for traces and transcripts.
 
-/// "version 3 of life 0 in stage 0, clock 3, computes 8+2": mini-batches 8 and 9.
+/// "version 3 of generation 0 in stage 0, clock 3, computes 8+2": mini-batches 8 and 9.
 std::string TextOf(const WeightsHeader& weights);
 
 /// "7: training, stage 0 of 0, view 1 of 2, grant 1"
@@ -25,8 +25,8 @@ std::string TextOf(const PushReply& reply);
 /// "rate 0.1, sum times 0.5, step times 1, drafted"
 std::string TextOf(const Update& update);
 
-/// "life 0 version 1 of 2, round of 1 and 0 excused lacks worker 1, 1 waiting, 64 bytes": version 1
-/// is published, 2 decided.
+/// "generation 0 version 1 of 2, round of 1 and 0 excused lacks worker 1, 1 waiting, 64 bytes":
+/// version 1 is published, 2 decided.
 std::string StateOf(const ShardMachine& machine);
 
 /// "TRAINING, stage 0, 2 live, 3 of 8 batches done"

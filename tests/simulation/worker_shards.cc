@@ -55,7 +55,7 @@ void WorkerShards::NoteReceived(ShardId shard, const WeightsHeader& header,
   const std::span<const float> weights = Part(whole, shard);
   world_.history.Add(
       WeightsReceived{shard,
-                      {header.life, header.version},
+                      {header.generation, header.version},
                       identity_,
                       std::make_shared<std::vector<float>>(weights.begin(), weights.end())});
 }

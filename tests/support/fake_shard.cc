@@ -119,7 +119,7 @@ void FakeShard::SetVersion(uint64_t version) {
 
 void FakeShard::ReturnTo(uint64_t version) {
   MutexLock lock(mutex_);
-  ++life_;
+  ++generation_;
   version_ = version;
   weights_ = history_.at(version);
   last_sequence_ = 0;
@@ -188,7 +188,7 @@ grpc::Status FakeShard::Initialize(grpc::ServerContext*,
 v1::WeightsHeader FakeShard::Header() const {
   v1::WeightsHeader header;
   header.set_version(version_);
-  header.set_life(life_);
+  header.set_generation(generation_);
   if (is_in_step_) header.mutable_stamp()->set_number(version_);
   header.set_count(weights_.size());
   if (work_) *header.mutable_work() = work_(version_);
@@ -218,9 +218,10 @@ grpc::Status FakeShard::Pull(grpc::ServerContext* context, const v1::PullRequest
     MutexLock lock(mutex_);
     pulls_.push_back(*request);
     if (request->shard_map() != shard_map_) return {grpc::FAILED_PRECONDITION, "shard map"};
-    if (request->min_life() > life_) return {grpc::UNAVAILABLE, "RETRY_LATER"};
+    if (request->min_generation() > generation_) return {grpc::UNAVAILABLE, "RETRY_LATER"};
     const auto is_there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return version_ >= request->min_version() || life_ > request->min_life() || is_drained_;
+      return version_ >= request->min_version() || generation_ > request->min_generation() ||
+             is_drained_;
     };
     while (!is_there() && !context->IsCancelled()) {
       published_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(5));
@@ -271,7 +272,7 @@ grpc::Status FakeShard::Receive(const v1::PushChunk& chunk, Push& push, size_t& 
 
 v1::PushReply FakeShard::Take(Push push) {
   v1::PushReply reply;
-  if (push.header.life() < life_) {
+  if (push.header.generation() < generation_) {
     reply.set_outcome(v1::TOO_STALE);
   } else if (push.header.sequence() <= last_sequence_) {
     reply.set_outcome(v1::DUPLICATE);
@@ -287,7 +288,7 @@ v1::PushReply FakeShard::Take(Push push) {
     reply.set_outcome(v1::APPLIED);
   }
   reply.set_version(version_);
-  reply.set_life(life_);
+  reply.set_generation(generation_);
   return reply;
 }
 

@@ -68,7 +68,7 @@ class FakeShard final : public v1::Shard::Service {
   void NameWork(std::function<v1::RoundWork(uint64_t version)> work);
   void SetVersion(uint64_t version);
 
-  /// Goes on from an older version of its own, in a new life.
+  /// Goes on from an older version of its own, in a new generation.
   void ReturnTo(uint64_t version);
 
   /// Has the next pull break off after its first chunk, and makes a newer version then.
@@ -126,7 +126,7 @@ class FakeShard final : public v1::Shard::Service {
   std::atomic<bool> moves_on_within_pull_ = false;
   std::map<uint64_t, std::vector<float>> history_ ABSL_GUARDED_BY(mutex_);  // By version.
   uint64_t last_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t life_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Fault> faults_ ABSL_GUARDED_BY(mutex_);
   bool may_go_on_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<v1::PushOutcome> refusal_ ABSL_GUARDED_BY(mutex_);

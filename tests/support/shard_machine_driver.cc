@@ -32,8 +32,8 @@ PushDecision ShardMachineDriver::Push(const ShardMachine::PushFacts& push, doubl
   const ShardOutput output = core_.OnPush(call, facts);
   // A broken push or a repetition has no effect, so its draft is not used. Nor is that of a push
   // which turns out to be clipped, or without a gradient for some tensors.
-  const PushSeal& seal = push.header.seal;
-  const bool is_another = seal.clip != 1 || !seal.absent.empty();
+  const PushTrailer& trailer = push.header.trailer;
+  const bool is_another = trailer.clip != 1 || !trailer.absent.empty();
   EXPECT_FALSE(is_another && output.update.has_value() && output.update->is_drafted);
   if (admission.draft.has_value() && output.record->took_effect && !is_another) CheckDraft(output);
   if (output.keeps_payload) {
@@ -91,9 +91,9 @@ bool ShardMachineDriver::PublishNext() {
   return true;
 }
 
-void ShardMachineDriver::Return(Life life) {
+void ShardMachineDriver::Return(Generation generation) {
   const size_t version = Value(saved_.back().versions.decided());
-  core_.Restore(Returned(saved_.back(), life));
+  core_.Restore(Returned(saved_.back(), generation));
   weights_.resize(version + 1);
   updates_.resize(version);
   payloads_.clear();

@@ -91,9 +91,9 @@ class ShardMachineDriver {
   void OnWorkEnds() { Carry(core_.OnWorkEnds()); }
   void OnSaveOrder(const SaveOrder& order) { Carry(core_.OnSaveOrder(order)); }
 
-  /// Ends the process of the shard, and has the shard go on in `life` from the state that was saved
-  /// last. REQUIRES: there is one, and its version was published.
-  void Return(Life life);
+  /// Ends the process of the shard, and has the shard go on in `generation` from the state that was
+  /// saved last. REQUIRES: there is one, and its version was published.
+  void Return(Generation generation);
 
   /// Publishes the oldest unpublished update. Returns false if there is none.
   bool PublishNext();

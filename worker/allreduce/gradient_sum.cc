@@ -138,7 +138,7 @@ void GradientSum::Run() {
 }
 
 absl::Status GradientSum::RunRound() {
-  if (options_.waits_for_seal) feed_->AwaitSeal();
+  if (options_.waits_for_trailer) feed_->AwaitTrailer();
   if (absl::Status status = AddUp(); !status.ok()) return status;
   const std::span<const float> counts = std::span(sum_).first(kCounts);
   const auto digit = [&counts](Count count) { return static_cast<uint64_t>(counts[count]); };
@@ -172,18 +172,18 @@ absl::Status GradientSum::AddUp() {
 
 void GradientSum::FillBucket(size_t begin, size_t end) {
   const std::span<float> bucket = std::span(sum_).subspan(kCounts + begin, end - begin);
-  const bool has_values = begin > 0 ? feed_->AwaitFinal(begin) : feed_->AwaitSeal();
+  const bool has_values = begin > 0 ? feed_->AwaitFinal(begin) : feed_->AwaitTrailer();
   if (!has_values) {
     std::ranges::fill(bucket, 0.0f);
     return;
   }
-  const float weight = static_cast<float>(share_.examples) * feed_->seal().clip;
+  const float weight = static_cast<float>(share_.examples) * feed_->trailer().clip;
   const std::span<const float> own = share_.gradient.subspan(begin, bucket.size());
   std::ranges::transform(own, bucket.begin(), [weight](float g) { return weight * g; });
 }
 
 void GradientSum::FillCounts() {
-  const bool counts = feed_->AwaitSeal();
+  const bool counts = feed_->AwaitTrailer();
   const uint32_t examples = counts ? share_.examples : 0;
   sum_[kLow] = static_cast<float>(examples & kDigitMask);
   sum_[kMiddle] = static_cast<float>(examples >> kDigitBits & kDigitMask);

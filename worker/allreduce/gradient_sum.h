@@ -37,9 +37,9 @@ class GradientSum {
     /// The values of one bucket: enough that the time of a message is that of its bytes. Not 0.
     size_t bucket_values = size_t{1} << 20;
 
-    /// Set if nothing may leave before the gradient is complete: its seal has a factor (PushSeal)
-    /// that depends on all of it.
-    bool waits_for_seal = false;
+    /// Set if nothing may leave before the gradient is complete: its trailer has a factor
+    /// (PushTrailer) that depends on all of it.
+    bool waits_for_trailer = false;
   };
 
   /// The part that a rank brings to a round.
@@ -103,7 +103,7 @@ class GradientSum {
   /// The feed of the open round. REQUIRES: is_open().
   GradientFeed& feed() { return *feed_; }
 
-  /// The sum of the gradients, each times its examples and the factor of its seal. Valid from
+  /// The sum of the gradients, each times its examples and the factor of its trailer. Valid from
   /// Finish until the next Begin.
   std::span<const float> sum() const;
 

@@ -23,7 +23,7 @@ namespace slipstream {
 ///     … the batches that *step names, or a unit of work for it, or the end …
 ///     GradientFeed& feed = client.BeginPush(0, {.batches = …, .examples = …});
 ///     … compute, and report final ranges to the feed …
-///     client.FinishPush(0, seal);               // Or AbortPush, if it must not count.
+///     client.FinishPush(0, trailer);               // Or AbortPush, if it must not count.
 ///   }
 ///
 /// With a ParameterClient, gradients go to the servers, and weights come from them. With an
@@ -74,7 +74,7 @@ class GradientClient {
   virtual GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient) = 0;
 
   /// Completes the push: the whole gradient is final, and it counts.
-  virtual absl::Status FinishPush(uint32_t slot, const PushSeal& seal) = 0;
+  virtual absl::Status FinishPush(uint32_t slot, const PushTrailer& trailer) = 0;
 
   /// Aborts the push: the gradient must not count. Advance names its batches again, unless they are
   /// skipped.
@@ -107,8 +107,8 @@ class GradientClient {
     /// Set if a unit should be asked for now, so that it arrives in time.
     bool wants_unit = false;
 
-    /// The newest life of a shard that is known.
-    Life newest_life{};
+    /// The newest generation of a shard that is known.
+    Generation newest_generation{};
   };
   virtual Wish wish() const = 0;
 

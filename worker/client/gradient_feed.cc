@@ -12,10 +12,10 @@ void GradientFeed::OnGradientReady(ParameterRange range) {
   changed_.NotifyAll();
 }
 
-void GradientFeed::Seal(const PushSeal& seal) {
+void GradientFeed::Seal(const PushTrailer& trailer) {
   MutexLock lock(mutex_);
   PS_CHECK(state_ == State::kComputing);
-  seal_ = seal;
+  trailer_ = trailer;
   final_from_ = 0;
   state_ = State::kSealed;
   changed_.NotifyAll();
@@ -39,15 +39,15 @@ bool GradientFeed::AwaitFinal(size_t from) {
   return state_ != State::kAborted;
 }
 
-bool GradientFeed::AwaitSeal() {
+bool GradientFeed::AwaitTrailer() {
   MutexLock lock(mutex_);
   while (state_ == State::kComputing) changed_.Wait(mutex_);
   return state_ == State::kSealed;
 }
 
-PushSeal GradientFeed::seal() const {
+PushTrailer GradientFeed::trailer() const {
   MutexLock lock(mutex_);
-  return seal_;
+  return trailer_;
 }
 
 bool GradientFeed::is_over() const {

@@ -37,7 +37,7 @@ class GradientFeed final : public GradientListener {
   void OnGradientReady(ParameterRange range) override;
 
   /// Reports that the step succeeded: the whole gradient is final, and its push may count.
-  void Seal(const PushSeal& seal);
+  void Seal(const PushTrailer& trailer);
 
   /// Reports that the push must not count. REQUIRES: the feed is not sealed.
   void Abort();
@@ -50,10 +50,10 @@ class GradientFeed final : public GradientListener {
   bool AwaitFinal(size_t from);
 
   /// Waits until the step is over; returns true if it was sealed, false if it was aborted.
-  bool AwaitSeal();
+  bool AwaitTrailer();
 
-  /// Returns what the step was sealed with; before that, a seal that says nothing.
-  PushSeal seal() const;
+  /// Returns what the step was sealed with; before that, a trailer that says nothing.
+  PushTrailer trailer() const;
 
   /// True once the step was sealed or aborted.
   bool is_over() const;
@@ -69,7 +69,7 @@ class GradientFeed final : public GradientListener {
   CondVar changed_;
   size_t final_from_ ABSL_GUARDED_BY(mutex_);
   State state_ ABSL_GUARDED_BY(mutex_) = State::kComputing;
-  PushSeal seal_ ABSL_GUARDED_BY(mutex_);
+  PushTrailer trailer_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

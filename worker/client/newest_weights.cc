@@ -104,7 +104,7 @@ PullRequest NewestWeights::RequestFor(const ShardClient& shard) const {
   const std::optional<WeightsHeader>& header = newest_[Value(shard.shard())].header;
   if (header.has_value()) {
     request.min_version = Next(header->version);
-    request.min_life = header->life;
+    request.min_generation = header->generation;
   }
   return request;
 }

@@ -27,17 +27,17 @@ namespace slipstream {
 /// with the newest weights there are (Rudra-adv*, arXiv 1509.04210).
 ///
 /// Each shard has a lane, with a thread and a connection of its own. The lane asks for a version
-/// newer than its last, or one of a later life, and the shard answers once there is one; or in its
-/// place the aggregator of the worker's group, which then has asked the shard for the whole group.
-/// The values come into a buffer that nobody else reads; when they are complete, it is swapped with
-/// the buffer that Take copies from. So Take waits for no transfer, and takes no values of two
-/// versions of one shard. Both buffers together are as large as two models.
+/// newer than its last, or one of a later generation, and the shard answers once there is one; or
+/// in its place the aggregator of the worker's group, which then has asked the shard for the whole
+/// group. The values come into a buffer that nobody else reads; when they are complete, it is
+/// swapped with the buffer that Take copies from. So Take waits for no transfer, and takes no
+/// values of two versions of one shard. Both buffers together are as large as two models.
 ///
 /// Not thread-safe: one owner, which calls Take and Rest.
 class NewestWeights {
  public:
   /// The weights of one shard, by their version.
-  using Held = std::pair<Life, Version>;
+  using Held = std::pair<Generation, Version>;
 
   /// The weights of one shard that were taken.
   struct Taken {
@@ -74,7 +74,7 @@ class NewestWeights {
     bool is_read = false;  // The owner copies the values, and the lane may not change them.
   };
 
-  static Held Of(const WeightsHeader& header) { return {header.life, header.version}; }
+  static Held Of(const WeightsHeader& header) { return {header.generation, header.version}; }
 
   /// Lets the owner read the shard's newest weights, if they are newer than `held`; else returns
   /// null. The lane swaps nothing until EndReading.

@@ -143,7 +143,8 @@ absl::Status ParameterClient::TakeNewest(uint32_t slot) {
   {
     MutexLock lock(mutex_);
     for (const ShardId shard : group_.all()) {
-      held.emplace_back(session_.core().life(shard, slot), session_.core().version(shard, slot));
+      held.emplace_back(session_.core().generation(shard, slot),
+                        session_.core().version(shard, slot));
     }
   }
   const absl::StatusOr<std::vector<NewestWeights::Taken>> taken =
@@ -202,9 +203,9 @@ GradientFeed& ParameterClient::BeginPart(uint32_t slot, const Gradient& gradient
   return part->feed;
 }
 
-absl::Status ParameterClient::FinishPush(uint32_t slot, const PushSeal& seal) {
+absl::Status ParameterClient::FinishPush(uint32_t slot, const PushTrailer& trailer) {
   Part& part = *pushes_[slot]->back();
-  part.feed.Seal(seal);
+  part.feed.Seal(trailer);
   if (overlaps_) return absl::OkStatus();
   const absl::Status status =
       group_.Run(part.shards, [&](ShardClient& shard) { return ServePush(shard, slot, part); });
@@ -212,10 +213,10 @@ absl::Status ParameterClient::FinishPush(uint32_t slot, const PushSeal& seal) {
 }
 
 absl::Status ParameterClient::PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
-                                       const PushSeal& seal) {
+                                       const PushTrailer& trailer) {
   PS_CHECK(slots_.size() == 1);
   BeginPart(0, gradient, shards);
-  return FinishPush(0, seal);
+  return FinishPush(0, trailer);
 }
 
 std::vector<ShardId> ParameterClient::ShardsToPush() const {
@@ -284,9 +285,9 @@ absl::Status ParameterClient::Pull(uint32_t slot, const WorkerCore::PullShards& 
       request = session_.PullFor(*pull, slot);
     }
     // If the call is repeated and brings another version, values that have come are overwritten.
-    std::optional<std::pair<Life, Version>> announced;
+    std::optional<std::pair<Generation, Version>> announced;
     const auto on_header = [&](const WeightsHeader& header) {
-      const std::pair brought(header.life, header.version);
+      const std::pair brought(header.generation, header.version);
       const bool is_replaced = announced.has_value() && *announced != brought;
       announced = brought;
       WeightsListener* const listener = slots_[slot].listener;
@@ -351,7 +352,7 @@ absl::Status ParameterClient::ExchangePush(ShardClient& shard, uint32_t slot, Pa
     pushed.header = session_.BeginExchange(shard.shard(), slot);
   }
   WeightsArrival weights = ArrivalOf(shard, slot);
-  if (!changes_weights_) weights.StartFrom(pushed.header.life, pushed.header.base);
+  if (!changes_weights_) weights.StartFrom(pushed.header.generation, pushed.header.base);
   if (pushed.encoder != nullptr) pushed.encoder->Begin();
   ShardExchange exchange(shard, pushed, std::move(weights));
   const absl::Status status = Follow(shard, slot, exchange);
@@ -394,7 +395,7 @@ void ParameterClient::OnOrders(const Orders& orders) {
 
 ParameterClient::Wish ParameterClient::wish() const {
   MutexLock lock(mutex_);
-  return {session_.core().wants_unit(), session_.core().newest_life()};
+  return {session_.core().wants_unit(), session_.core().newest_generation()};
 }
 
 ParameterClient::Done ParameterClient::done() const {

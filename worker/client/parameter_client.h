@@ -158,16 +158,16 @@ class ParameterClient final : public GradientClient {
   /// which must follow.
   GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient) override;
 
-  /// Completes the push: the whole gradient is final, and it counts. The shards write the seal's
+  /// Completes the push: the whole gradient is final, and it counts. The shards write the trailer's
   /// loss to their push logs.
-  absl::Status FinishPush(uint32_t slot, const PushSeal& seal) override;
+  absl::Status FinishPush(uint32_t slot, const PushTrailer& trailer) override;
 
   /// Pushes the values of these shards ahead of the others of the same gradient. BeginPush then
   /// begins the rest; until that is finished or aborted, Advance, FetchForPush and OnNews may not
   /// be called. The values are final, and they count whether or not the rest does. REQUIRES:
   /// one slot; the shards are among ShardsToPush().
   absl::Status PushPart(const Gradient& gradient, const std::vector<ShardId>& shards,
-                        const PushSeal& seal);
+                        const PushTrailer& trailer);
 
   /// Returns the shards whose parts of the gradient were not pushed ahead. All of them, unless the
   /// caller is between PushPart and the end of that push.
@@ -204,7 +204,8 @@ class ParameterClient final : public GradientClient {
   /// Returns the first answer to the newest push of each shard; the defaults before that.
   std::vector<PushReply> replies() const;
 
-  /// Returns the number of pushes that the shard has taken of this worker, in its newest life.
+  /// Returns the number of pushes that the shard has taken of this worker, in its newest
+  /// generation.
   uint64_t taken_pushes(ShardId shard) const {
     MutexLock lock(mutex_);
     return Value(session_.core().sequence(shard)) - 1;

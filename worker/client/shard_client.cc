@@ -184,7 +184,7 @@ absl::Status ShardClient::Ask(ShardChannel& channel, const PullRequest& request,
     pulled.bytes += chunk->changes.has_value()
                         ? chunk->changes->blocks.size()
                         : EncodedBytes(request.weights_encoding, chunk->values.count());
-    pulled.seal = chunk->seal;
+    pulled.trailer = chunk->trailer;
   }
   return call.Finish(options_.AnswerDeadline());
 }

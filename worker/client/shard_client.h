@@ -58,7 +58,7 @@ class ShardClient {
     WeightsHeader header;
 
     /// Set if the request asked for it.
-    std::optional<WeightsSeal> seal;
+    std::optional<WeightsTrailer> trailer;
 
     /// The bytes of the values as they were encoded, of all tries.
     uint64_t bytes = 0;

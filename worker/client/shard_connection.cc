@@ -80,16 +80,16 @@ absl::StatusOr<grpc::ByteBuffer> ShardConnection::BytesOf(Message message) {
     LentBytes encoded = *std::move(message.encoded);
     encoded.owner = loan_.Lend(std::move(encoded.owner));
     return EncodePushChunk(message.header, message.begin, std::move(encoded), message.encoding,
-                           message.seal);
+                           message.trailer);
   }
   if (link_ != nullptr && !message.values.empty()) {
     const absl::StatusOr<SharedValues> placed =
         link_->Place(message.values, options_.WriteDeadline());
     if (!placed.ok()) return SharingFailure(placed.status());
-    return EncodePushChunk(message.header, message.begin, *placed, message.seal);
+    return EncodePushChunk(message.header, message.begin, *placed, message.trailer);
   }
   return EncodePushChunk(message.header, message.begin, LentValues{message.values, loan_.Lend()},
-                         Encoding::kFp32, message.seal);
+                         Encoding::kFp32, message.trailer);
 }
 
 absl::Status ShardConnection::Send(Message message) {

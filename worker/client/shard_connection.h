@@ -73,7 +73,7 @@ class ShardConnection {
     std::optional<LentBytes> encoded = {};
     Encoding encoding = Encoding::kFp32;
 
-    PushSeal seal = {};
+    PushTrailer trailer = {};
     RawCall::Next next = RawCall::Next::kWrites;
   };
 

@@ -95,12 +95,12 @@ absl::StatusOr<ExchangeAnswer> ShardExchange::Try() {
   if (shard_.aggregator() != nullptr && push_.values.empty())
     shard_.aggregator()->connection().Close();
   connection_ = is_for_shard ? &shard_.connection() : &shard_.aggregator()->connection();
-  push_.header.holds_base = weights_.Holds(push_.header.life, push_.header.base);
+  push_.header.holds_base = weights_.Holds(push_.header.generation, push_.header.base);
   weights_.StartTry();
   if (absl::Status written = WritePush(); !written.ok()) return written;
   absl::StatusOr<ExchangeAnswer> answer = ReadAnswer();
   if (answer.ok() && push_.encoder != nullptr) {
-    push_.encoder->OnOutcome(answer->push, Seal().clip);
+    push_.encoder->OnOutcome(answer->push, Trailer().clip);
   }
   return answer;
 }
@@ -114,7 +114,7 @@ absl::Status ShardExchange::WritePush() {
     const size_t begin = end == 0 ? 0 : (end - 1) / chunk_values * chunk_values;
     const bool goes_on =
         feed == nullptr ||
-        (begin > 0 ? feed->AwaitFinal(shard_.range().begin + begin) : feed->AwaitSeal());
+        (begin > 0 ? feed->AwaitFinal(shard_.range().begin + begin) : feed->AwaitTrailer());
     if (!goes_on) return GivenUp();
     // Open the stream only now: once a stream is open, the shard waits only for a limited time
     // until the caller identifies itself.
@@ -139,13 +139,13 @@ absl::Status ShardExchange::WritePush() {
   return absl::OkStatus();
 }
 
-PushSeal ShardExchange::Seal() const {
-  PushSeal seal = push_.feed == nullptr ? push_.header.seal : push_.feed->seal();
+PushTrailer ShardExchange::Trailer() const {
+  PushTrailer trailer = push_.feed == nullptr ? push_.header.trailer : push_.feed->trailer();
   // Such a codec sends the errors of earlier pushes, whether or not there is a gradient.
   if (push_.encoder != nullptr && RowOf(push_.encoder->encoding()).feeds_error_back) {
-    seal.absent = {};
+    trailer.absent = {};
   }
-  return seal;
+  return trailer;
 }
 
 absl::Status ShardExchange::SendChunk(size_t begin, size_t end, bool is_first) {
@@ -153,7 +153,7 @@ absl::Status ShardExchange::SendChunk(size_t begin, size_t end, bool is_first) {
                                       .values = push_.values.subspan(begin, end - begin)};
   if (is_first) message.header = push_.header;
   // The last values of a push begin at 0, and are sent once the step is sealed.
-  if (begin == 0) message.seal = Seal();
+  if (begin == 0) message.trailer = Trailer();
   if (push_.encoder != nullptr && end > 0) {
     message.encoded = push_.encoder->Encode(push_.values, begin, end);
     message.encoding = push_.encoder->encoding();

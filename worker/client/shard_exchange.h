@@ -32,8 +32,8 @@ struct ShardPush {
   /// Null if the values are sent unencoded.
   PushEncoder* encoder = nullptr;
 
-  /// Says how much of the whole gradient is final, and has its seal. Null if all of it is, and the
-  /// header has the seal.
+  /// Says how much of the whole gradient is final, and has its trailer. Null if all of it is, and
+  /// the header has the trailer.
   GradientFeed* feed = nullptr;
 };
 
@@ -93,7 +93,7 @@ class ShardExchange {
   absl::StatusOr<std::optional<ExchangeAnswer>> End();
 
   /// Returns what travels with the last values. REQUIRES: the feed, if any, is sealed.
-  PushSeal Seal() const;
+  PushTrailer Trailer() const;
 
   absl::Status SendChunk(size_t begin, size_t end, bool is_first);
 

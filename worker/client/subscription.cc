@@ -293,27 +293,29 @@ absl::Status Subscription::Take(const Memory& memory, Parts& parts) {
   // A call of shard 0 that was repeated may have brought a newer state than the others were asked
   // for.
   parts.has_lagged |= std::ranges::any_of(parts.headers, [&first](const WeightsHeader& header) {
-    // Rounds have the same numbers again in a later life.
-    return header.stamp != first.stamp || (IsOfRound(first) && header.life != first.life);
+    // Rounds have the same numbers again in a later generation.
+    return header.stamp != first.stamp ||
+           (IsOfRound(first) && header.generation != first.generation);
   });
   return status;
 }
 
 PullRequest Subscription::RequestFor(ShardId shard, const WeightsHeader* first,
                                      const Memory& memory) const {
-  PullRequest request = {.shard_map = map_.fingerprint(), .wants_seal = true};
-  const auto [held_life, held_version] = held_.empty() ? Held() : held_[Value(shard)];
-  request.min_life = held_life;
+  PullRequest request = {.shard_map = map_.fingerprint(), .wants_trailer = true};
+  const auto [held_generation, held_version] = held_.empty() ? Held() : held_[Value(shard)];
+  request.min_generation = held_generation;
   if (first == nullptr) {
     request.min_version = held_.empty() ? first_ : slipstream::Next(held_version);
     if (options_.lag_max.has_value()) request.reader = instance_;
   } else {
     request.exact = first->stamp;
     if (!held_.empty() && !first->stamp.has_value()) request.min_version = held_version;
-    // Shards that are in step begin their lives together.
-    if (IsOfRound(*first)) request.min_life = std::max(held_life, first->life);
+    // Shards that are in step begin their generations together.
+    if (IsOfRound(*first)) request.min_generation = std::max(held_generation, first->generation);
   }
-  if (!memory.held.empty() && request.min_life == held_life) request.held = held_version;
+  if (!memory.held.empty() && request.min_generation == held_generation)
+    request.held = held_version;
   return request;
 }
 
@@ -343,27 +345,28 @@ absl::Status Subscription::Pull(ShardClient& shard, const WeightsHeader* first,
     if (has_lagged) return absl::OkStatus();
     parts.headers[number] = pulled->header;
     parts.bytes += pulled->bytes;
-    if (!pulled->seal.has_value()) return absl::InternalError("weights came without their seal");
-    parts.newest[number] = pulled->seal->newest;
+    if (!pulled->trailer.has_value())
+      return absl::InternalError("weights came without their trailer");
+    parts.newest[number] = pulled->trailer->newest;
   }
-  const absl::Status intact = CheckTensors(shard, *pulled->seal, memory.weights);
+  const absl::Status intact = CheckTensors(shard, *pulled->trailer, memory.weights);
   MutexLock lock(mutex);
   if (!intact.ok()) parts.mismatch = intact;  // A failure would end all further calls.
   return absl::OkStatus();
 }
 
-absl::Status Subscription::CheckTensors(const ShardClient& shard, const WeightsSeal& seal,
+absl::Status Subscription::CheckTensors(const ShardClient& shard, const WeightsTrailer& trailer,
                                         std::span<const float> weights) const {
   const ParameterRange range = shard.range();
   const std::vector<ParameterRange> tensors = layout_.TensorsWithin(range);
-  if (seal.checksums.empty()) return absl::OkStatus();  // Too many for a message.
-  if (seal.checksums.size() != tensors.size()) {
+  if (trailer.checksums.empty()) return absl::OkStatus();  // Too many for a message.
+  if (trailer.checksums.size() != tensors.size()) {
     return absl::InternalError(
-        fmt::format("{} checksums of {} tensors", seal.checksums.size(), tensors.size()));
+        fmt::format("{} checksums of {} tensors", trailer.checksums.size(), tensors.size()));
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
     const size_t begin = range.begin + tensors[i].begin;
-    if (ValuesChecksum(weights.subspan(begin, tensors[i].size())) == seal.checksums[i]) continue;
+    if (ValuesChecksum(weights.subspan(begin, tensors[i].size())) == trailer.checksums[i]) continue;
     const auto after = std::ranges::upper_bound(layout_.tensors(), begin, {}, &Tensor::offset);
     return absl::DataLossError(fmt::format(
         "the values of {} that came from the shard at {} are not those that it has; take "

@@ -112,12 +112,12 @@ class Subscription {
   absl::Status Await(v1::FollowReply& reply);
 
   /// The weights of one shard, by their version.
-  using Held = std::pair<Life, Version>;
+  using Held = std::pair<Generation, Version>;
 
-  static Held Of(const WeightsHeader& header) { return {header.life, header.version}; }
+  static Held Of(const WeightsHeader& header) { return {header.generation, header.version}; }
 
   /// Returns whether the weights of shard 0 are newer than those that were returned last. Those of
-  /// a later life are, whatever their version.
+  /// a later generation are, whatever their version.
   bool IsNews(const WeightsHeader& first) const {
     return held_.empty() ? first.version >= first_ : Of(first) > held_.front();
   }
@@ -138,7 +138,7 @@ class Subscription {
 
   /// Returns the request for the shard's part of the state that `first` names.
   PullRequest RequestFor(ShardId shard, const WeightsHeader* first, const Memory& memory) const;
-  absl::Status CheckTensors(const ShardClient& shard, const WeightsSeal& seal,
+  absl::Status CheckTensors(const ShardClient& shard, const WeightsTrailer& trailer,
                             std::span<const float> weights) const;
 
   /// Waits as long as this reader has to between two pulls.

@@ -17,9 +17,9 @@ void WeightsArrival::StartTry() {
 
 void WeightsArrival::Begin(const WeightsHeader& header) {
   has_begun_ = true;
-  if (!Holds(header.life, header.version)) held_.reset();
+  if (!Holds(header.generation, header.version)) held_.reset();
   const bool replaces =
-      header_ && (header_->version != header.version || header_->life != header.life);
+      header_ && (header_->version != header.version || header_->generation != header.generation);
   header_ = header;
   if (!replaces) return;
   arrived_ = 0;
@@ -81,7 +81,7 @@ absl::Status WeightsArrival::TakeChanges(const std::optional<WeightsHeader>& hea
 }
 
 absl::Status WeightsArrival::TakeHeld(const WeightsHeader& header, size_t count) {
-  if (!Holds(header.life, header.version) || count > 0) {
+  if (!Holds(header.generation, header.version) || count > 0) {
     return absl::InternalError(
         fmt::format("weights: version {} is said to be here, and is not", Value(header.version)));
   }

@@ -35,10 +35,12 @@ class WeightsArrival {
       : target_(target), begin_(begin), listener_(listener) {}
 
   /// Declares that the target holds all values of this version.
-  void StartFrom(Life life, Version version) { held_ = {life, version}; }
+  void StartFrom(Generation generation, Version version) { held_ = {generation, version}; }
 
   /// True if the target still holds it: no other version has been announced.
-  bool Holds(Life life, Version version) const { return held_ == std::pair(life, version); }
+  bool Holds(Generation generation, Version version) const {
+    return held_ == std::pair(generation, version);
+  }
 
   /// Begins a new try, whose first chunk carries a header again.
   void StartTry();
@@ -84,7 +86,7 @@ class WeightsArrival {
   std::span<const float> changed_from_;
 
   // The version that the target held in full beforehand, if it still does.
-  std::optional<std::pair<Life, Version>> held_;
+  std::optional<std::pair<Generation, Version>> held_;
   std::optional<WeightsHeader> header_;  // The header of the values in place.
   size_t arrived_ = 0;                   // The number of leading values that have arrived.
   size_t told_ = 0;                      // How many of them were reported to the listener.

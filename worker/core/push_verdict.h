@@ -32,8 +32,8 @@ absl::Status Refusal(ShardId shard, const PushReply& reply);
 /// Checks the reply to a push that is already done, when the shard is asked again because the
 /// weights of its first answer broke off. OK if `reply` is consistent with that. Otherwise returns
 /// the worker's failure, because the weights will not come: Refusal(), or ABORTED if the shard does
-/// not remember the push. REQUIRES: the reply is of the life of the push, because in a later one
-/// the shard remembers nothing of earlier pushes.
+/// not remember the push. REQUIRES: the reply is of the generation of the push, because in a later
+/// one the shard remembers nothing of earlier pushes.
 absl::Status CheckRepeated(ShardId shard, const PushReply& reply);
 
 }  // namespace slipstream

@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kTriesMax = 5;
 
-std::pair<Life, Version> AgeOf(const WeightsHeader& header) {
-  return {header.life, header.version};
+std::pair<Generation, Version> AgeOf(const WeightsHeader& header) {
+  return {header.generation, header.version};
 }
 
 bool IsOfRounds(const WeightsHeader& header) {
@@ -36,7 +36,7 @@ void WeightsReading::GoOn() {
   for (uint32_t i = 0; i < headers_.size(); ++i) {
     if (AgeOf(headers_[i]) < newest) due_.push_back(ShardId{i});
   }
-  request_.min_life = newest.first;
+  request_.min_generation = newest.first;
   request_.min_version = newest.second;
 }
 

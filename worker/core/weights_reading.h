@@ -13,7 +13,7 @@ namespace slipstream {
 /// Where all are updated in step, so that their versions have the numbers of rounds as stamps, and
 /// the versions differ, the shards behind are asked again for the newest version. They may pass
 /// that meanwhile, so this is tried a few times; if the versions still differ, whoever reads
-/// reports it. A shard in an earlier life than another one is behind, whatever its version.
+/// reports it. A shard in an earlier generation than another one is behind, whatever its version.
 ///
 /// Not thread-safe: one owner.
 class WeightsReading {

@@ -20,9 +20,9 @@ struct NextStage {
   std::string policy;
 };
 
-/// The shards, which are in step, have begun this life: rounds that were done come again.
+/// The shards, which are in step, have begun this generation: rounds that were done come again.
 struct ShardsReturned {
-  Life life{};
+  Generation generation{};
 };
 
 /// No more units will come.

@@ -13,7 +13,7 @@ namespace slipstream {
 WorkerCore::WorkerCore(const Options& options)
     : options_(options),
       stage_{.in_step = options.in_step, .releases_unused = options.releases_unused},
-      lives_(options.shards),
+      generations_(options.shards),
       sequences_(options.shards),
       shown_(options.shards),
       slots_(options.depth, Slot(options.shards)),
@@ -41,8 +41,8 @@ void WorkerCore::EnterStage(const Stage& stage) {
   PS_CHECK(begun_.empty());
   PS_CHECK(options_.depth == 1 || !stage.in_step);
   if (stage_.in_step && !stage.in_step) {
-    // From now on each shard has lives of its own.
-    lives_ = shown_;
+    // From now on each shard has generations of its own.
+    generations_ = shown_;
   }
   stage_ = stage;
   is_stage_over_ = false;
@@ -81,40 +81,40 @@ uint64_t WorkerCore::PushesOfFetch(uint32_t slot) const {
   return std::ranges::all_of(slots_[slot], &Held::is_held) ? 1 : pushes_of_fetch_ + 1;
 }
 
-Sequence WorkerCore::sequence(ShardId shard, Life life) const {
-  const std::map<Life, Sequence>& sequences = sequences_.at(Value(shard));
-  const auto found = sequences.find(life);
+Sequence WorkerCore::sequence(ShardId shard, Generation generation) const {
+  const std::map<Generation, Sequence>& sequences = sequences_.at(Value(shard));
+  const auto found = sequences.find(generation);
   return found == sequences.end() ? Sequence{1} : found->second;
 }
 
-void WorkerCore::MeetLife(ShardId shard, Life life) {
-  shown_[Value(shard)] = std::max(shown_[Value(shard)], life);
-  if (life <= lives_[Value(shard)]) return;
-  if (!stage_.in_step) return BeginLife(shard, life);
-  for (uint32_t i = 0; i < lives_.size(); ++i) {
-    if (lives_[i] < life) BeginLife(ShardId{i}, life);
+void WorkerCore::MeetGeneration(ShardId shard, Generation generation) {
+  shown_[Value(shard)] = std::max(shown_[Value(shard)], generation);
+  if (generation <= generations_[Value(shard)]) return;
+  if (!stage_.in_step) return BeginGeneration(shard, generation);
+  for (uint32_t i = 0; i < generations_.size(); ++i) {
+    if (generations_[i] < generation) BeginGeneration(ShardId{i}, generation);
   }
 }
 
-void WorkerCore::BeginLife(ShardId shard, Life life) {
-  lives_[Value(shard)] = life;
+void WorkerCore::BeginGeneration(ShardId shard, Generation generation) {
+  generations_[Value(shard)] = generation;
   if (Value(shard) > 0) return;
-  // The batches belong to a round of the life that is over. They are named again.
+  // The batches belong to a round of the generation that is over. They are named again.
   work_.reset();
   is_left_out_ = false;
 }
 
-void WorkerCore::EndLife(Held& shard, Life next) {
+void WorkerCore::EndGeneration(Held& shard, Generation next) {
   shard.is_held = false;
-  shard.life = next;
+  shard.generation = next;
   shard.version = Version{};
 }
 
 bool WorkerCore::Has(ShardId shard, const Slot& slot) const {
   const Held& held = slot[Value(shard)];
-  // Without rounds, the shard itself refuses pushes of an earlier life: the slot may be computing
-  // from these weights, and its push is to be answered like any other.
-  return held.is_held && (!stage_.in_step || held.life == lives_[Value(shard)]);
+  // Without rounds, the shard itself refuses pushes of an earlier generation: the slot may be
+  // computing from these weights, and its push is to be answered like any other.
+  return held.is_held && (!stage_.in_step || held.generation == generations_[Value(shard)]);
 }
 
 Version WorkerCore::NewestOf(const Slot& slot) const {
@@ -284,12 +284,13 @@ void WorkerCore::OnBatchesBegun(const BatchRanges& batches, uint32_t slot) {
 }
 
 absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t slot) {
-  MeetLife(shard, reply.life);
+  MeetGeneration(shard, reply.generation);
   const PushVerdict verdict = Judge(reply.outcome);
   switch (verdict) {
     case PushVerdict::kTaken:
-      // A later life may have shown itself while the answer was on its way.
-      sequences_[Value(shard)][reply.life] = slipstream::Next(sequence(shard, reply.life));
+      // A later generation may have shown itself while the answer was on its way.
+      sequences_[Value(shard)][reply.generation] =
+          slipstream::Next(sequence(shard, reply.generation));
       push_counts_ = !begun_.empty();
       break;
     case PushVerdict::kPullAgain:
@@ -303,8 +304,8 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   }
   Held& held = slots_.at(slot)[Value(shard)];
   held.is_held = false;
-  held.answered_in = reply.life;
-  if (held.life < reply.life) EndLife(held, reply.life);
+  held.answered_in = reply.generation;
+  if (held.generation < reply.generation) EndGeneration(held, reply.generation);
   if (!options_.keeps_weights) {
     held.is_kept = goes_on() && !waits_ && verdict == PushVerdict::kTaken;
   }
@@ -317,22 +318,23 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
 
 absl::Status WorkerCore::OnRepeatedReply(ShardId shard, const PushReply& reply, uint32_t slot) {
   Held& held = slots_.at(slot).at(Value(shard));
-  if (reply.life <= held.answered_in) return CheckRepeated(shard, reply);
-  // The push has counted, and is lost with the end of the life, like all that others pushed then.
-  MeetLife(shard, reply.life);
-  EndLife(held, reply.life);
+  if (reply.generation <= held.answered_in) return CheckRepeated(shard, reply);
+  // The push has counted, and is lost with the end of the generation, like all that others pushed
+  // then.
+  MeetGeneration(shard, reply.generation);
+  EndGeneration(held, reply.generation);
   return absl::OkStatus();
 }
 
 absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot) {
   Held& held = slots_.at(slot).at(Value(shard));
   const std::string name = "shard " + std::to_string(Value(shard));
-  if (std::pair(header.life, header.version) < std::pair(held.life, held.version)) {
+  if (std::pair(header.generation, header.version) < std::pair(held.generation, held.version)) {
     return absl::AbortedError(name + " went back from version " +
                               std::to_string(Value(held.version)) + " to " +
                               std::to_string(Value(header.version)));
   }
-  MeetLife(shard, header.life);
+  MeetGeneration(shard, header.generation);
   is_stage_over_ |= stage_.in_step && header.stage > stage_.number;
   if (stage_.in_step && Value(shard) == 0) {
     if (!header.work && !is_stage_over_)
@@ -341,8 +343,8 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
     is_left_out_ = false;
   }
   held.goes_no_further =
-      held.was_dropped && header.version == held.version && header.life == held.life;
-  held.life = header.life;
+      held.was_dropped && header.version == held.version && header.generation == held.generation;
+  held.generation = header.generation;
   held.version = header.version;
   held.stage = header.stage;
   held.is_held = true;
@@ -359,7 +361,7 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
   const uint64_t batches = CountOf(begun_.front().batches);
   begun_.erase(begun_.begin());
   if (stage_.in_step) {
-    if (!work_.has_value()) return;  // The round has ended with a life of shard 0.
+    if (!work_.has_value()) return;  // The round has ended with a generation of shard 0.
     work_->kind = RoundWork::Kind::kExcused;
     is_left_out_ = true;
     return;

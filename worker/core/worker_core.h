@@ -30,12 +30,13 @@ namespace slipstream {
 /// turns: while the push of one is in flight, the next computes. The shell serves the slots round
 /// robin, and each call names its slot; with depth 1 there is only slot 0.
 ///
-/// A shard that goes on from an older state begins a new life. It refuses pushes that were computed
-/// from weights of an earlier life, so the worker pulls from it anew. Where shards are in step,
-/// they begin a new life together: once one of them shows it, the weights of all others are
-/// useless, too.
+/// A shard that goes on from an older state begins a new generation. It refuses pushes that were
+/// computed from weights of an earlier generation, so the worker pulls from it anew. Where shards
+/// are in step, they begin a new generation together: once one of them shows it, the weights of all
+/// others are useless, too.
 ///
-/// - a shard's sequence begins at 1 in each of its lives, and then goes up by one with each push
+/// - a shard's sequence begins at 1 in each of its generations, and then goes up by one with each
+/// push
 ///   that uses it up, and never otherwise; the pushes of all slots to a shard share its sequence,
 ///   so they are sent, and answered, one after another
 /// - with rounds, batches are named only while all shards are held at one version, and a worker
@@ -76,11 +77,11 @@ class WorkerCore {
     bool releases_unused = false;
   };
 
-  /// The pull belongs to min_life: so do min_version and the sequence of the shard.
+  /// The pull belongs to min_generation: so do min_version and the sequence of the shard.
   struct ShardPull {
     ShardId shard{};
     Version min_version{};
-    Life min_life{};
+    Generation min_generation{};
     friend bool operator==(const ShardPull&, const ShardPull&) = default;
   };
 
@@ -175,14 +176,14 @@ class WorkerCore {
   absl::Status OnReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
   /// Notes the answer to a push that has its final answer already: the shard was asked again
-  /// because the weights of that answer broke off. If the shard has begun a new life since then, no
-  /// weights are held of it any more, and Next() says to pull them. Fails if the answer does not
-  /// fit the first one.
+  /// because the weights of that answer broke off. If the shard has begun a new generation since
+  /// then, no weights are held of it any more, and Next() says to pull them. Fails if the answer
+  /// does not fit the first one.
   absl::Status OnRepeatedReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
   /// Notes that `shard` sends weights, which replace those held of it, or those that the worker
-  /// goes on from. Fails if the shard's version went back within a life, or if it is to name work
-  /// and names none.
+  /// goes on from. Fails if the shard's version went back within a generation, or if it is to name
+  /// work and names none.
   absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
   /// Notes that every shard has answered the push of the batches that the slot began. REQUIRES:
@@ -206,11 +207,11 @@ class WorkerCore {
   }
   void OnNoMoreUnits() { units_.Close(); }
 
-  /// Notes that the shards, which are in step, have begun this life. The slots pull again.
-  void OnReturned(Life life) { MeetLife(ShardId{0}, life); }
+  /// Notes that the shards, which are in step, have begun this generation. The slots pull again.
+  void OnReturned(Generation generation) { MeetGeneration(ShardId{0}, generation); }
 
-  /// Returns the newest life of a shard that is known.
-  Life newest_life() const { return *std::ranges::max_element(lives_); }
+  /// Returns the newest generation of a shard that is known.
+  Generation newest_generation() const { return *std::ranges::max_element(generations_); }
 
   /// Notes that the next pushes without rounds stand for this many mini-batches; below 1 and above
   /// options.quantum the bound counts. Next() names those anew that it has named and that are not
@@ -230,19 +231,20 @@ class WorkerCore {
   /// The number of pushes that counted at some shards and were dropped at others.
   uint64_t split_pushes() const { return split_pushes_; }
 
-  /// The sequence of the next push to `shard`, in the newest life of the shard that is known.
-  Sequence sequence(ShardId shard) const { return sequence(shard, lives_.at(Value(shard))); }
+  /// The sequence of the next push to `shard`, in the newest generation of the shard that is known.
+  Sequence sequence(ShardId shard) const { return sequence(shard, generations_.at(Value(shard))); }
 
-  /// Does the same for `life`, which is the newest or an earlier one: a push whose base is of that
-  /// life belongs to it.
-  Sequence sequence(ShardId shard, Life life) const;
+  /// Does the same for `generation`, which is the newest or an earlier one: a push whose base is of
+  /// that generation belongs to it.
+  Sequence sequence(ShardId shard, Generation generation) const;
 
-  /// The version, and the life, of the weights held or last held. Version 0 if that life is over.
+  /// The version, and the generation, of the weights held or last held. Version 0 if that
+  /// generation is over.
   Version version(ShardId shard, uint32_t slot = 0) const {
     return slots_.at(slot).at(Value(shard)).version;
   }
-  Life life(ShardId shard, uint32_t slot = 0) const {
-    return slots_.at(slot).at(Value(shard)).life;
+  Generation generation(ShardId shard, uint32_t slot = 0) const {
+    return slots_.at(slot).at(Value(shard)).generation;
   }
 
   /// Whether the slot's push should bring weights: there is, or may be, another batch to compute
@@ -283,9 +285,9 @@ class WorkerCore {
 
  private:
   struct Held {
-    Life life{};
+    Generation generation{};
     Version version{};
-    Life answered_in{};        // The life in which the shard answered the last push.
+    Generation answered_in{};  // The generation in which the shard answered the last push.
     uint32_t stage = 0;        // The shard's when it sent the weights.
     bool is_held = false;      // The weights of `version` have arrived, and no push has used them.
     bool is_kept = false;      // The worker goes on from weights of its own that began with these.
@@ -322,23 +324,23 @@ class WorkerCore {
   /// The number of pushes begun since the last fetch of weights, including the slot's next one.
   uint64_t PushesOfFetch(uint32_t slot) const;
 
-  /// Notes that the shard has shown this life. If it was not known yet, sequences begin anew in it:
-  /// those of all shards if they are in step.
-  void MeetLife(ShardId shard, Life life);
-  void BeginLife(ShardId shard, Life life);
+  /// Notes that the shard has shown this generation. If it was not known yet, sequences begin anew
+  /// in it: those of all shards if they are in step.
+  void MeetGeneration(ShardId shard, Generation generation);
+  void BeginGeneration(ShardId shard, Generation generation);
 
-  /// Lets go of weights of the shard whose life is over.
-  static void EndLife(Held& shard, Life next);
+  /// Lets go of weights of the shard whose generation is over.
+  static void EndGeneration(Held& shard, Generation next);
 
   /// Whether weights of a shard are held that may be used.
   bool Has(ShardId shard, const Slot& slot) const;
 
   /// Returns the pull of a shard of which no weights are held.
   ShardPull PullOf(ShardId shard, Version min_version) const {
-    return {shard, min_version, lives_[Value(shard)]};
+    return {shard, min_version, generations_[Value(shard)]};
   }
 
-  /// The newest version held of any shard in its newest life. With rounds alone.
+  /// The newest version held of any shard in its newest generation. With rounds alone.
   Version NewestOf(const Slot& slot) const;
   std::optional<Action> PullWhatIsMissing(const Slot& slot) const;
   std::optional<Action> ReleaseWhatIsHeld(const Slot& slot) const;
@@ -361,15 +363,15 @@ class WorkerCore {
   /// Set once a shard has answered from a later stage: this one has no more rounds.
   bool is_stage_over_ = false;
 
-  std::vector<Life> lives_;  // By shard: the newest life that is known.
+  std::vector<Generation> generations_;  // By shard: the newest generation that is known.
 
-  // By shard and life: the sequence of the next push, where one was taken. Weights may be held of
-  // any earlier life, and several lives may have begun since.
-  std::vector<std::map<Life, Sequence>> sequences_;
+  // By shard and generation: the sequence of the next push, where one was taken. Weights may be
+  // held of any earlier generation, and several generations may have begun since.
+  std::vector<std::map<Generation, Sequence>> sequences_;
 
-  // By shard: the newest life that the shard itself has shown, where shards are in step and a life
-  // of one is one of all.
-  std::vector<Life> shown_;
+  // By shard: the newest generation that the shard itself has shown, where shards are in step and a
+  // generation of one is one of all.
+  std::vector<Generation> shown_;
   std::vector<Slot> slots_;
 
   /// The number of this worker's pushes that are answered or were skipped. Where others went on

@@ -61,7 +61,7 @@ void WorkerSession::OnNews(const WorkNews& news) {
              std::ranges::none_of(exchanges_, &Exchange::is_under_way));
     core_.EnterStage(next->stage);
   } else if (const auto* returned = std::get_if<ShardsReturned>(&news)) {
-    core_.OnReturned(returned->life);
+    core_.OnReturned(returned->generation);
   } else {
     core_.OnNoMoreUnits();
   }
@@ -91,9 +91,9 @@ PullRequest WorkerSession::PullFor(const WorkerCore::ShardPull& pull, uint32_t s
   return {.identity = identity_,
           .shard_map = shard_map_,
           .min_version = pull.min_version,
-          .min_life = pull.min_life,
+          .min_generation = pull.min_generation,
           .trains = true,
-          .sequence = core_.sequence(pull.shard, pull.min_life),
+          .sequence = core_.sequence(pull.shard, pull.min_generation),
           .slot = slot,
           .clock = core_.ClockOfPull(pull.shard)};
 }
@@ -120,8 +120,8 @@ PushHeader WorkerSession::HeaderFor(ShardId shard, uint32_t slot, std::optional<
   header.kind = pushes_;
   header.slot = slot;
   header.base = core_.version(shard, slot);
-  header.life = core_.life(shard, slot);
-  header.sequence = core_.sequence(shard, header.life);
+  header.generation = core_.generation(shard, slot);
+  header.sequence = core_.sequence(shard, header.generation);
   const WorkerCore::PushTerms terms = core_.TermsOfPush(shard, slot, pull);
   header.pull = terms.pull;
   header.clock = terms.clock;
@@ -140,7 +140,7 @@ absl::StatusOr<bool> WorkerSession::OnAnswer(ShardId shard, const ExchangeAnswer
   const bool is_first = !std::exchange(exchange.is_answered, true);
   const auto before = std::exchange(exchange.brought, std::nullopt);
   if (answer.weights.has_value()) {
-    exchange.brought.emplace(answer.weights->life, answer.weights->version);
+    exchange.brought.emplace(answer.weights->generation, answer.weights->version);
   }
   // A shard that is asked again after its answer broke off answers DUPLICATE; the push was counted
   // the first time.

@@ -118,9 +118,9 @@ class WorkerSession {
 
   /// Notes an answer in the shard's exchange, whose weights are on their way. A further one comes
   /// if they broke off. Returns whether it revokes the weights of the answer before: it brings
-  /// others, or none, as the shard has begun a new life. A step that computes from them has to end,
-  /// also if none has arrived, and the core names its batches anew. Fails, and the worker must then
-  /// fail, too, as WorkerCore says.
+  /// others, or none, as the shard has begun a new generation. A step that computes from them has
+  /// to end, also if none has arrived, and the core names its batches anew. Fails, and the worker
+  /// must then fail, too, as WorkerCore says.
   absl::StatusOr<bool> OnAnswer(ShardId shard, const ExchangeAnswer& answer);
 
   /// Notes that the shard's exchange is over: with all of its weights, or because it was given up.
@@ -153,8 +153,8 @@ class WorkerSession {
     bool is_under_way = false;
     bool is_answered = false;
 
-    /// The life and version of the weights that the last answer brings.
-    std::optional<std::pair<Life, Version>> brought;
+    /// The generation and version of the weights that the last answer brings.
+    std::optional<std::pair<Generation, Version>> brought;
   };
 
   PushHeader HeaderFor(ShardId shard, uint32_t slot, std::optional<bool> pull);

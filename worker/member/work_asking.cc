@@ -11,25 +11,26 @@
 
 namespace slipstream {
 
-v1::GetWorkRequest WorkAsking::Request(const std::vector<UnitProgress>& progress, Life life) const {
+v1::GetWorkRequest WorkAsking::Request(const std::vector<UnitProgress>& progress,
+                                       Generation generation) const {
   v1::GetWorkRequest request;
   *request.mutable_identity() = ToWire(identity_);
   *request.mutable_progress() = ToWire(progress);
   request.set_newest_unit(newest_unit_);
   request.set_stage(stage_);
-  request.set_life(Value(life));
+  request.set_generation(Value(generation));
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)));
   return request;
 }
 
 absl::StatusOr<std::optional<WorkNews>> WorkAsking::OnReply(const v1::GetWorkReply& reply,
-                                                            Life life) {
+                                                            Generation generation) {
   switch (reply.state()) {
     case v1::GetWorkReply::FINISHED:
       return NoMoreUnits{};
     case v1::GetWorkReply::RETURNED:
-      if (reply.life() <= Value(life)) return std::nullopt;
-      return ShardsReturned{Life{reply.life()}};
+      if (reply.generation() <= Value(generation)) return std::nullopt;
+      return ShardsReturned{Generation{reply.generation()}};
     case v1::GetWorkReply::STAGE: {
       if (reply.stage() <= stage_) return std::nullopt;
       absl::StatusOr<NextStage> next = TakeStage(reply);

@@ -30,12 +30,14 @@ class WorkAsking {
   WorkAsking(const Identity& identity, const ConsistencySpec& first, uint32_t slots)
       : identity_(identity), slots_(slots), consistency_(first) {}
 
-  /// `life`: the newest life of a shard that the worker knows.
-  v1::GetWorkRequest Request(const std::vector<UnitProgress>& progress, Life life) const;
+  /// `generation`: the newest generation of a shard that the worker knows.
+  v1::GetWorkRequest Request(const std::vector<UnitProgress>& progress,
+                             Generation generation) const;
 
   /// Returns what an answer to that request brings; nothing if it is to be asked again. INTERNAL if
   /// the answer makes no sense.
-  absl::StatusOr<std::optional<WorkNews>> OnReply(const v1::GetWorkReply& reply, Life life);
+  absl::StatusOr<std::optional<WorkNews>> OnReply(const v1::GetWorkReply& reply,
+                                                  Generation generation);
 
  private:
   absl::StatusOr<NextStage> TakeStage(const v1::GetWorkReply& reply);

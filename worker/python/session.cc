@@ -333,10 +333,10 @@ absl::StatusOr<bool> Session::Push(Values values) {
     return LeaveOut(step.batch, *nonfinite);
   }
   open_.reset();
-  const PushSeal seal = {.loss = values.loss,
-                         .clip = clips_pushes() ? clip_->FactorOf(values_) : 1,
-                         .absent = std::move(values.absent)};
-  if (status = client_->FinishPush(0, seal); !status.ok()) return Cause(status);
+  const PushTrailer trailer = {.loss = values.loss,
+                               .clip = clips_pushes() ? clip_->FactorOf(values_) : 1,
+                               .absent = std::move(values.absent)};
+  if (status = client_->FinishPush(0, trailer); !status.ok()) return Cause(status);
   figures_.OnStep(step);
   if (nonfinite_->count().in_a_row > 0) {
     nonfinite_->OnHealthy();

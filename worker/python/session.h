@@ -114,7 +114,7 @@ class Session {
     /// The caller's own number for whole weights, for readers.
     uint64_t label = 0;
 
-    /// The tensors that the values have no gradient for (PushSeal::absent).
+    /// The tensors that the values have no gradient for (PushTrailer::absent).
     TensorSet absent = {};
   };
 

@@ -111,8 +111,8 @@ GradientFeed& AllReduceClient::BeginPush(uint32_t, const Gradient& gradient) {
                      .last_change = gradient.last_change});
 }
 
-absl::Status AllReduceClient::FinishPush(uint32_t, const PushSeal& seal) {
-  sum_.feed().Seal(seal);
+absl::Status AllReduceClient::FinishPush(uint32_t, const PushTrailer& trailer) {
+  sum_.feed().Seal(trailer);
   const absl::StatusOr<GradientSum::Result> result = FinishRound();
   failure_.Note(result.status());
   if (result.ok()) {

@@ -67,7 +67,7 @@ class AllReduceClient final : public GradientClient {
 
   absl::StatusOr<Step> Advance(uint32_t slot) override;
   GradientFeed& BeginPush(uint32_t slot, const Gradient& gradient) override;
-  absl::Status FinishPush(uint32_t slot, const PushSeal& seal) override;
+  absl::Status FinishPush(uint32_t slot, const PushTrailer& trailer) override;
   void AbortPush(uint32_t slot) override;
   void Skip(uint32_t slot) override;
   absl::Status Drain() override { return failure_.status(); }

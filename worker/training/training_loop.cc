@@ -113,9 +113,9 @@ absl::Status TrainingLoop::PushGradient(uint32_t slot, uint64_t index, absl::Tim
   ExpectWeights(slot);
   const absl::Time pushing = absl::Now();
   last_over_ = step.number;
-  const PushSeal seal = {.loss = result->loss,
-                         .clip = options_.clip.FactorOf(plan.gradients_host())};
-  if (absl::Status pushed = client_.FinishPush(slot, seal); !pushed.ok()) return pushed;
+  const PushTrailer trailer = {.loss = result->loss,
+                               .clip = options_.clip.FactorOf(plan.gradients_host())};
+  if (absl::Status pushed = client_.FinishPush(slot, trailer); !pushed.ok()) return pushed;
   step.blocked += absl::Now() - pushing;
   OnStepDone(step, *result);
   NoteHealthy();

@@ -25,10 +25,10 @@ UnitFetcher::~UnitFetcher() {
   thread_.join();
 }
 
-void UnitFetcher::Ask(Life life) {
+void UnitFetcher::Ask(Generation generation) {
   MutexLock lock(mutex_);
   if (is_asked_ || result_) return;
-  life_ = life;
+  generation_ = generation;
   is_asked_ = true;
   changed_.NotifyAll();
 }
@@ -47,14 +47,14 @@ UnitFetcher::Result UnitFetcher::Await() {
 
 void UnitFetcher::Run() {
   for (;;) {
-    Life life{};
+    Generation generation{};
     {
       MutexLock lock(mutex_);
       while (!is_closing_ && !is_asked_) changed_.Wait(mutex_);
       if (is_closing_) return;
-      life = life_;
+      generation = generation_;
     }
-    Result result = Fetch(life);
+    Result result = Fetch(generation);
     MutexLock lock(mutex_);
     result_ = std::move(result);
     is_asked_ = false;
@@ -67,13 +67,13 @@ bool UnitFetcher::IsClosing() {
   return is_closing_;
 }
 
-UnitFetcher::Result UnitFetcher::Fetch(Life life) {
+UnitFetcher::Result UnitFetcher::Fetch(Generation generation) {
   while (!interruption_.interrupted() && !IsClosing()) {
     const auto progress = figures_.Read(absl::Now()).progress;
     const absl::StatusOr<v1::GetWorkReply> reply =
-        stream_.Ask(asking_.Request(progress, life), WorkAsking::kWait);
+        stream_.Ask(asking_.Request(progress, generation), WorkAsking::kWait);
     if (!reply.ok()) return reply.status();
-    absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(*reply, life);
+    absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(*reply, generation);
     if (!news.ok()) return news.status();
     if (news->has_value()) return **std::move(news);
   }

@@ -28,13 +28,13 @@ absl::Status WorkSource::AwaitUnit() {
     if (!step.ok()) return step.status();
   }
   TellFigures();
-  units_.Ask(client_.wish().newest_life);
+  units_.Ask(client_.wish().newest_generation);
   return Heed(units_.Await());
 }
 
 absl::Status WorkSource::Prefetch() {
   if (const GradientClient::Wish wish = client_.wish(); wish.wants_unit) {
-    units_.Ask(wish.newest_life);
+    units_.Ask(wish.newest_generation);
   }
   const std::optional<UnitFetcher::Result> news = units_.Take();
   return news ? Heed(*news) : absl::OkStatus();

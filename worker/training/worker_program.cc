@@ -283,7 +283,7 @@ absl::Status WorkerProgram::ConnectToOthers() {
           .layout = net_.layout,
           .examples_per_epoch = data_.train.count(),
           .lease = joined_.lease,
-          .sum = {.waits_for_seal = GradientClip(settings_.optimizer).clips_norm()}},
+          .sum = {.waits_for_trailer = GradientClip(settings_.optimizer).clips_norm()}},
       *std::move(collective), plans_.slot(0), *client_, interruption_);
   return absl::OkStatus();
 }

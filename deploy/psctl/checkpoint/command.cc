@@ -45,12 +45,13 @@ ExitCode Ls(const CheckpointArguments& arguments, const Listing& listed) {
   for (const ListedCheckpoint& each : listed) {
     const std::string run = RunDirectoryName(each.run);
     const std::string state = each.state.ok() ? "ok" : std::string(each.state.message());
-    TableRow row = {run, std::to_string(Value(each.shard)), std::to_string(Value(each.name.life)),
+    TableRow row = {run, std::to_string(Value(each.shard)),
+                    std::to_string(Value(each.name.generation)),
                     std::to_string(Value(each.name.version))};
     nlohmann::ordered_json one = {{"path", each.path},
                                   {"run", run},
                                   {"shard", Value(each.shard)},
-                                  {"life", Value(each.name.life)},
+                                  {"generation", Value(each.name.generation)},
                                   {"version", Value(each.name.version)},
                                   {"on_all_shards", each.is_on_all_shards},
                                   {"state", state}};
@@ -69,7 +70,7 @@ ExitCode Ls(const CheckpointArguments& arguments, const Listing& listed) {
   }
   WriteToStdout(arguments.format == OutputFormat::kJson
                     ? JsonText(list)
-                    : FormatTable({"run", "shard", "life", "version", "age", "size",
+                    : FormatTable({"run", "shard", "generation", "version", "age", "size",
                                    "on all shards", "state"},
                                   rows));
   return ExitCode::kOk;
@@ -113,7 +114,7 @@ ExitCode Inspect(const Listing& listed) {
       FormatFacts({{"run", RunDirectoryName(facts.run)},
                    {"shard", std::to_string(Value(facts.shard))},
                    {"range", fmt::format("{}:{}", facts.range.begin, facts.range.end)},
-                   {"life", std::to_string(Value(facts.saved.life))},
+                   {"generation", std::to_string(Value(facts.saved.generation))},
                    {"version", std::to_string(Value(facts.saved.version))},
                    {"stage", std::to_string(facts.saved.stage)},
                    {"saved", TimeText(manifest.saved_at)},

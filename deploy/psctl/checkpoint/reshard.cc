@@ -51,7 +51,7 @@ absl::Status WriteShard(Disk& disk, const CheckpointSet& set, const TensorLayout
   absl::Status saved = (*store)->Save(facts, PartOf(layout, range), *state, arrays);
   if (!saved.ok()) return saved;
   WriteToStdout(fmt::format("{}/{}: values {} to {}, {} array{}\n", (*store)->directory(),
-                            CheckpointDirectoryName({facts.saved.life, facts.saved.version}),
+                            CheckpointDirectoryName({facts.saved.generation, facts.saved.version}),
                             range.begin, range.end, arrays.size(), arrays.size() == 1 ? "" : "s"));
   return absl::OkStatus();
 }

@@ -48,7 +48,7 @@ std::string FailureText(const v1::RunStatus& status, const v1::ShardStatus& shar
 /// Returns whether the shard has made fewer versions since its return than it has lost.
 bool IsBehindItsReturn(const v1::RunStatus& status, const v1::ShardStatus& shard) {
   const bool is_over = status.phase() >= v1::FINISHED;
-  return !is_over && shard.life() > 0 &&
+  return !is_over && shard.generation() > 0 &&
          shard.version() < shard.returned_to() + shard.versions_lost();
 }
 
@@ -58,7 +58,7 @@ bool HasDurability(const v1::RunStatus& status) { return status.checkpoint_inter
 
 uint64_t ReturnsOf(const v1::RunStatus& status) {
   uint64_t returns = 0;
-  for (const v1::ShardStatus& shard : status.shards()) returns += shard.life();
+  for (const v1::ShardStatus& shard : status.shards()) returns += shard.generation();
   return returns;
 }
 
@@ -200,9 +200,10 @@ std::vector<ScreenLine> CheckpointAlarms(const v1::RunStatus& status) {
   for (const v1::ShardStatus& shard : status.shards()) {
     if (IsBehindItsReturn(status, shard)) {
       lines.push_back(
-          {fmt::format("shard {} went on from its checkpoint of version {} (life {}); it has lost "
-                       "at least {} versions so far",
-                       shard.shard(), shard.returned_to(), shard.life(), shard.versions_lost()),
+          {fmt::format(
+               "shard {} went on from its checkpoint of version {} (generation {}); it has lost "
+               "at least {} versions so far",
+               shard.shard(), shard.returned_to(), shard.generation(), shard.versions_lost()),
            LineStyle::kWarning});
     }
     if (!shard.checkpoint_failure().empty()) {

@@ -39,9 +39,9 @@ struct RunEnd {
 /// path of the file with these weights; null if they were not saved), models (all saved ones),
 /// push_logs_complete (null without push logs), returns (how often shards went on from a
 /// checkpoint), parameters, run_dir, evaluations, workers_lost (ids
-/// of dead workers), workers, servers (each with its life, the version returned_to and the number
-/// of versions_lost), divergence (where a run diverged, see DivergenceJson; null if it did not.
-/// Such a run has no test_accuracy but a final one that is finite). The figures of a run that
+/// of dead workers), workers, servers (each with its generation, the version returned_to and the
+/// number of versions_lost), divergence (where a run diverged, see DivergenceJson; null if it did
+/// not. Such a run has no test_accuracy but a final one that is finite). The figures of a run that
 /// failed or was interrupted are those that psctl received last.
 nlohmann::ordered_json SummaryJson(const v1::RunStatus& status, const std::string& run_dir,
                                    const RunEnd& end);

@@ -78,7 +78,7 @@ Entry EntryOf(const v1::ShardStatus& shard, bool is_over, bool has_durability, b
                BytesText(shard.bytes_queued(), shard.bytes_queued_max()),
                is_silent ? heard + " <-- SILENT" : heard};
   if (has_durability) {
-    entry.row.push_back(fmt::format("{}", shard.life()));
+    entry.row.push_back(fmt::format("{}", shard.generation()));
     entry.row.push_back(CheckpointText(shard));
   }
   if (has_logs) entry.row.push_back(LogText(shard));
@@ -181,7 +181,7 @@ std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize
       {"staleness", 9}, {"max", 7},     {"round", 11},     {"parked", 3},   {"pulls", 2},
       {"versions", 1},  {"queued", 5},  {"heard", 6}};
   const bool has_durability = HasDurability(status);
-  if (has_durability) columns.insert(columns.end(), {{"life", 4}, {"checkpoint", 4}});
+  if (has_durability) columns.insert(columns.end(), {{"generation", 4}, {"checkpoint", 4}});
   const bool has_logs = HasLogs(status);
   if (has_logs) columns.push_back({"log", 4});
   const bool is_over = status.phase() >= v1::FINISHED;

@@ -10,7 +10,7 @@ namespace slipstream {
 
 /// Returns a heading and a line for each shard that fit into `size`. If it is narrow, columns are
 /// left out. If it is low, lines are left out, first those of healthy shards, and the last line
-/// says how many. The life and the newest checkpoint of each are shown if the run saves
+/// says how many. The generation and the newest checkpoint of each are shown if the run saves
 /// checkpoints, and what is in its log if it keeps one. REQUIRES: size.rows > 1.
 std::vector<ScreenLine> ShardTable(const v1::RunStatus& status, const ScreenSize& size);
 

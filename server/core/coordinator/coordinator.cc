@@ -407,11 +407,12 @@ absl::StatusOr<std::string> Coordinator::AskContact(const Identity& worker, Work
 }
 
 absl::StatusOr<WorkAnswer> Coordinator::AskWork(const Identity& worker, uint32_t stage,
-                                                std::optional<uint64_t> newest_unit, Life life) {
+                                                std::optional<uint64_t> newest_unit,
+                                                Generation generation) {
   if (absl::Status live = state_.membership.Check(worker); !live.ok()) return live;
   if (phase() == Phase::kFailed) return state_.phase.RefuseIfOver();
   const Stages& stages = state_.stages;
-  WorkAnswer answer = {.life = returns().NewestLife(),
+  WorkAnswer answer = {.generation = returns().NewestGeneration(),
                        .stage = stages.at(),
                        .policy = present().consistency.policy,
                        .since_stage = stages.Since()};
@@ -422,7 +423,7 @@ absl::StatusOr<WorkAnswer> Coordinator::AskWork(const Identity& worker, uint32_t
   // if work has ended meanwhile, the round that others have begun after the return.
   const bool may_go_back = state_.recovery.saves() && phase() <= Phase::kDraining &&
                            state_.recovery.ReturnsTogether(stages.works_in_rounds());
-  if (may_go_back && stage == stages.at() && answer.life > life) {
+  if (may_go_back && stage == stages.at() && answer.generation > generation) {
     answer.state = WorkAnswer::State::kReturned;
     return answer;
   }

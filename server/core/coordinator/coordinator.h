@@ -33,10 +33,11 @@ namespace slipstream {
 /// What a worker is to do next.
 struct WorkAnswer {
   /// kStage: the run is in `stage`, a later one than the worker's. kReturned: the shards, which
-  /// return together, have begun `life`, a later one than the worker knows: rounds come again.
+  /// return together, have begun `generation`, a later one than the worker knows: rounds come
+  /// again.
   enum class State : uint8_t { kWait, kUnit, kFinished, kStage, kReturned };
   State state = State::kWait;
-  Life life{};
+  Generation generation{};
   WorkLedger::Unit unit;
   uint32_t stage = 0;
 
@@ -180,10 +181,12 @@ class Coordinator {
 
   /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `stage` is the
   /// stage that the worker is in, and `newest_unit` the newest unit that it knows of; a newer one
-  /// that it never got is given again. `life` is the newest life of a shard that it knows.
+  /// that it never got is given again. `generation` is the newest generation of a shard that it
+  /// knows.
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
   absl::StatusOr<WorkAnswer> AskWork(const Identity& worker, uint32_t stage,
-                                     std::optional<uint64_t> newest_unit, Life life = {});
+                                     std::optional<uint64_t> newest_unit,
+                                     Generation generation = {});
 
   /// Returns what the worker `other` has told OnMeet; empty if it has not yet. Renews no lease.
   absl::StatusOr<std::string> AskContact(const Identity& worker, WorkerId other) const;

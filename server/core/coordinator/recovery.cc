@@ -58,7 +58,7 @@ Recovery::Outcome Recovery::ReturnOne(const ServerReport& report) {
                     "complete; its weights are lost",
                     Value(report.shard)));
   }
-  const Life next{Value(returns_.HighestLife(report)) + 1};
+  const Generation next{Value(returns_.HighestGeneration(report)) + 1};
   Outcome outcome = {.returned = {Return(report, next, *newest)}};
   saves_->OnInterrupted();
   return outcome;
@@ -66,10 +66,10 @@ Recovery::Outcome Recovery::ReturnOne(const ServerReport& report) {
 
 Recovery::Outcome Recovery::ReturnAll() {
   std::optional<ShardId> lost;
-  Life highest{};
+  Generation highest{};
   for (const auto& server : servers_.servers()) {
     const ServerReport& report = server->report;
-    highest = std::max(highest, returns_.HighestLife(report));
+    highest = std::max(highest, returns_.HighestGeneration(report));
     if (!returns_.IsLost(report.shard)) continue;
     if (!Returns::KnowsItsCheckpoints(report)) return {};
     lost = report.shard;
@@ -86,19 +86,19 @@ Recovery::Outcome Recovery::ReturnAll() {
   returns_.OnInStep();
   Outcome outcome = {.together = cut};
   for (const auto& server : servers_.servers()) {
-    outcome.returned.push_back(Return(server->report, Life{Value(highest) + 1}, *cut));
+    outcome.returned.push_back(Return(server->report, Generation{Value(highest) + 1}, *cut));
   }
   saves_->OnReturned(*cut);
   return outcome;
 }
 
-Recovery::Returned Recovery::Return(const ServerReport& report, Life life,
+Recovery::Returned Recovery::Return(const ServerReport& report, Generation generation,
                                     const SavedVersion& from) {
   const uint64_t& lost = returns_.shards()[Value(report.shard)].versions_lost;
   const uint64_t lost_before = lost;
-  returns_.Return(report, life, from);
+  returns_.Return(report, generation, from);
   return {.shard = report.shard,
-          .life = life,
+          .generation = generation,
           .version = from.version,
           .versions_lost = lost - lost_before};
 }
@@ -124,7 +124,7 @@ SaveProgress Recovery::ProgressOf(uint64_t number, bool in_rounds) const {
     const ServerReport& report = server->report;
     const bool has_saved =
         progress.is_complete || saves_->HasSaved(report, number, ReturnsTogether(in_rounds));
-    progress.shards.push_back({.saved = Saves::NewestOfLife(report),
+    progress.shards.push_back({.saved = Saves::NewestOfGeneration(report),
                                .has_saved = has_saved,
                                .is_away = returns_.IsAway(report)});
   }
@@ -135,7 +135,7 @@ bool Recovery::AllHaveSavedNewest() const {
   return std::ranges::all_of(servers_.servers(), [](const auto& server) {
     const ServerReport& report = server->report;
     return std::ranges::any_of(report.saved, [&report](const SavedVersion& saved) {
-      return saved.life == report.life && saved.version == report.version;
+      return saved.generation == report.generation && saved.version == report.version;
     });
   });
 }

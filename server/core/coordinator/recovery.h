@@ -28,7 +28,7 @@ class Recovery {
   /// A shard that was told to return.
   struct Returned {
     ShardId shard{};
-    Life life{};
+    Generation generation{};
     Version version{};
     uint64_t versions_lost = 0;
   };
@@ -92,7 +92,7 @@ class Recovery {
   Outcome AwaitLog(const ServerReport& report);
   Outcome ReturnOne(const ServerReport& report);
   Outcome ReturnAll();
-  Returned Return(const ServerReport& report, Life life, const SavedVersion& from);
+  Returned Return(const ServerReport& report, Generation generation, const SavedVersion& from);
 
   // Constant after construction.
   const bool keeps_log_;  // As DurabilitySpec::keeps_log.

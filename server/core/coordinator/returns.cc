@@ -29,10 +29,10 @@ void Returns::OnInStep() {
   for (Shard& shard : shards_) shard.newest = std::max(shard.newest, before);
 }
 
-void Returns::Return(const ServerReport& report, Life life, const SavedVersion& from) {
-  PS_CHECK(life > HighestLife(report));
+void Returns::Return(const ServerReport& report, Generation generation, const SavedVersion& from) {
+  PS_CHECK(generation > HighestGeneration(report));
   Shard& shard = shards_[Value(report.shard)];
-  shard.order = {.life = life, .from = from};
+  shard.order = {.generation = generation, .from = from};
   shard.instance = report.instance;
   shard.is_lost = false;
   // A restored coordinator may know less of the shard than the checkpoint tells.
@@ -44,24 +44,26 @@ void Returns::Return(const ServerReport& report, Life life, const SavedVersion& 
 
 bool Returns::IsAway(const ServerReport& report) const {
   const Shard& shard = shards_[Value(report.shard)];
-  return shard.is_lost || !report.initialized || report.life != shard.order.life;
+  return shard.is_lost || !report.initialized || report.generation != shard.order.generation;
 }
 
-Life Returns::HighestLife(const ServerReport& report) const {
-  Life highest = std::max(shards_[Value(report.shard)].order.life, report.life);
-  for (const SavedVersion& saved : report.saved) highest = std::max(highest, saved.life);
+Generation Returns::HighestGeneration(const ServerReport& report) const {
+  Generation highest = std::max(shards_[Value(report.shard)].order.generation, report.generation);
+  for (const SavedVersion& saved : report.saved) highest = std::max(highest, saved.generation);
   return highest;
 }
 
-Life Returns::NewestLife() const {
-  Life newest{};
-  for (const Shard& shard : shards_) newest = std::max(newest, shard.order.life);
+Generation Returns::NewestGeneration() const {
+  Generation newest{};
+  for (const Shard& shard : shards_) newest = std::max(newest, shard.order.generation);
   return newest;
 }
 
 std::vector<ShardReturn> Returns::orders() const {
-  const auto is_in_first_life = [](const Shard& shard) { return shard.order.life == Life{}; };
-  if (std::ranges::all_of(shards_, is_in_first_life)) return {};
+  const auto is_in_first_generation = [](const Shard& shard) {
+    return shard.order.generation == Generation{};
+  };
+  if (std::ranges::all_of(shards_, is_in_first_generation)) return {};
   std::vector<ShardReturn> orders;
   for (const Shard& shard : shards_) {
     orders.push_back(shard.is_lost ? ShardReturn() : shard.order);

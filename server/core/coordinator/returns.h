@@ -10,21 +10,21 @@
 
 namespace slipstream {
 
-/// Keeps in which life each shard is to be, and which shards have lost their state and have yet to
-/// be told from which checkpoint they go on. Its owner chooses the checkpoint.
+/// Keeps in which generation each shard is to be, and which shards have lost their state and have
+/// yet to be told from which checkpoint they go on. Its owner chooses the checkpoint.
 ///
 /// Where no log is kept, a shard loses its state with its process. An order to return is meant for
 /// the process that the shard had when it was given: the next process may not follow it, as the
-/// life that it names may have gone on for a while. So the order is withdrawn when the next process
-/// reports, until there is one for it.
+/// generation that it names may have gone on for a while. So the order is withdrawn when the next
+/// process reports, until there is one for it.
 ///
-/// Invariant: the lives of a shard's orders rise.
+/// Invariant: the generations of a shard's orders rise.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class Returns {
  public:
   struct Shard {
-    /// The newest order. It has life 0 if there was none.
+    /// The newest order. It has generation 0 if there was none.
     ShardReturn order;
 
     /// The process that the order was given to; 0 if there was none.
@@ -33,7 +33,7 @@ class Returns {
     /// Set while the shard has lost its state and needs an order.
     bool is_lost = false;
 
-    /// The newest version of the present life that is known.
+    /// The newest version of the present generation that is known.
     Version newest{};
 
     /// How many versions were known and lost, in all returns together. There may have been more:
@@ -59,15 +59,15 @@ class Returns {
   /// how far a shard was whose process is gone.
   void OnInStep();
 
-  /// Tells the shard of this report to go on from `from`, in `life`. REQUIRES: the life is higher
-  /// than HighestLife(report).
-  void Return(const ServerReport& report, Life life, const SavedVersion& from);
+  /// Tells the shard of this report to go on from `from`, in `generation`. REQUIRES: the generation
+  /// is higher than HighestGeneration(report).
+  void Return(const ServerReport& report, Generation generation, const SavedVersion& from);
 
   /// Notes the number of the orders that announced the newest returns.
   void OnAnnounced(uint64_t orders) { announced_ = orders; }
 
   /// Returns whether the shard is not where it is to be: it has no weights, or those of an earlier
-  /// life.
+  /// generation.
   bool IsAway(const ServerReport& report) const;
 
   /// Returns whether the shard's server has lost its state.
@@ -79,14 +79,14 @@ class Returns {
     return report.initialized || report.knows_saved;
   }
 
-  /// Returns the highest life that the shard may have been in.
-  Life HighestLife(const ServerReport& report) const;
+  /// Returns the highest generation that the shard may have been in.
+  Generation HighestGeneration(const ServerReport& report) const;
 
-  /// Returns the newest life that a shard was ordered to begin.
-  Life NewestLife() const;
+  /// Returns the newest generation that a shard was ordered to begin.
+  Generation NewestGeneration() const;
 
-  /// Returns the orders, by shard; none while all are in their first life. An order that is
-  /// withdrawn has life 0.
+  /// Returns the orders, by shard; none while all are in their first generation. An order that is
+  /// withdrawn has generation 0.
   std::vector<ShardReturn> orders() const;
 
   const std::vector<Shard>& shards() const { return shards_; }

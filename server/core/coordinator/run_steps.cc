@@ -297,7 +297,7 @@ void RunSteps::ReturnShards(const ServerReport& report, absl::Time now) {
     if (returned.shard == ShardId{0}) state_.readers.OnReturn(returned.version);
     state_.notes.Add(true, "shard returned to a checkpoint",
                      {{"shard", Value(returned.shard)},
-                      {"life", Value(returned.life)},
+                      {"generation", Value(returned.generation)},
                       {"version", Value(returned.version)},
                       {"versions_lost", returned.versions_lost}});
   }

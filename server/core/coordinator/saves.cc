@@ -62,7 +62,7 @@ void Saves::OrderIfDue(const Servers& servers, bool together, absl::Time now) {
   for (size_t i = 0; i < shards_.size(); ++i) {
     const ServerReport& report = servers.servers()[i]->report;
     const bool is_open = !is_settled_ && !HasSaved(report, order_.number, together);
-    const std::optional<SavedVersion> last = NewestOfLife(report);
+    const std::optional<SavedVersion> last = NewestOfGeneration(report);
     if (last.has_value()) saved[i] = last->version;
     if (is_open) saved[i] = report.version;
   }
@@ -93,14 +93,14 @@ Saves::Progress Saves::ProgressOf(const ServerReport& report, bool together) con
   if (report.version < order_.version) return Progress::kAhead;
   // A later checkpoint, such as the last one of a stage, may have taken the place of the ordered
   // one before that was written.
-  const std::optional<SavedVersion> newest = NewestOfLife(report);
+  const std::optional<SavedVersion> newest = NewestOfGeneration(report);
   const bool is_beyond = newest.has_value() && newest->version > order_.version;
   return is_beyond || shard.learned_at > order_.version ? Progress::kMissed : Progress::kWriting;
 }
 
 bool Saves::HasOrdered(const ServerReport& report) const {
   return std::ranges::any_of(report.saved, [&](const SavedVersion& saved) {
-    return saved.life == report.life && saved.version == order_.version;
+    return saved.generation == report.generation && saved.version == order_.version;
   });
 }
 
@@ -121,13 +121,13 @@ uint64_t Saves::Await(uint64_t number) {
   return awaited;
 }
 
-std::optional<SavedVersion> Saves::NewestOfLife(const ServerReport& report) {
+std::optional<SavedVersion> Saves::NewestOfGeneration(const ServerReport& report) {
   std::optional<SavedVersion> newest = NewestSaved(report);
-  return newest.has_value() && newest->life == report.life ? newest : std::nullopt;
+  return newest.has_value() && newest->generation == report.generation ? newest : std::nullopt;
 }
 
 bool Saves::HasSaved(const ServerReport& report, uint64_t number, bool together) const {
-  const std::optional<SavedVersion> newest = NewestOfLife(report);
+  const std::optional<SavedVersion> newest = NewestOfGeneration(report);
   if (is_settled_ || order_.number < number || !newest.has_value()) return false;
   if (together) return HasOrdered(report);
   const Shard& shard = shards_[Value(report.shard)];
@@ -139,7 +139,7 @@ bool Saves::HasSaved(const ServerReport& report, uint64_t number, bool together)
 bool Saves::HasSavedSince(const ServerReport& report) const {
   // A shard that makes no version before it hears of the order saves the one that it had.
   const Shard& shard = shards_[Value(report.shard)];
-  const std::optional<SavedVersion> newest = NewestOfLife(report);
+  const std::optional<SavedVersion> newest = NewestOfGeneration(report);
   return newest.has_value() && newest->version >= shard.version && newest->version != shard.saved;
 }
 

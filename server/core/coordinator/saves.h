@@ -14,7 +14,7 @@ namespace slipstream {
 
 struct SaveProgress {
   struct Shard {
-    /// The newest checkpoint in the shard's present life.
+    /// The newest checkpoint in the shard's present generation.
     std::optional<SavedVersion> saved;
 
     /// Set if that is what was ordered: the newest version that the shard had when it learned of
@@ -87,8 +87,8 @@ class Saves {
   /// `number`.
   bool HasSaved(const ServerReport& report, uint64_t number, bool together) const;
 
-  /// Returns the newest checkpoint of the life that the shard is in.
-  static std::optional<SavedVersion> NewestOfLife(const ServerReport& report);
+  /// Returns the newest checkpoint of the generation that the shard is in.
+  static std::optional<SavedVersion> NewestOfGeneration(const ServerReport& report);
 
   /// Notes the number of the orders by which shards learn of the newest order.
   void OnAnnounced(uint64_t orders) { announced_ = orders; }
@@ -117,7 +117,7 @@ class Saves {
     std::optional<Version> learned_at;
 
     // The newest version that the shard had saved at the time of the order, or was about to save
-    // for an earlier one, in its life then.
+    // for an earlier one, in its generation then.
     std::optional<Version> saved;
 
     template <typename Archive, typename Self>

@@ -15,11 +15,11 @@ absl::Status CheckSaved(const ServerReport& report) {
     return absl::InvalidArgumentError(fmt::format("saved: at most {} checkpoints, not {}",
                                                   Servers::kSavedMax, report.saved.size()));
   }
-  Life highest = report.life;
-  for (const SavedVersion& saved : report.saved) highest = std::max(highest, saved.life);
-  if (highest <= Servers::kLifeMax) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("life: at most {}, not {}", Value(Servers::kLifeMax), Value(highest)));
+  Generation highest = report.generation;
+  for (const SavedVersion& saved : report.saved) highest = std::max(highest, saved.generation);
+  if (highest <= Servers::kGenerationMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("generation: at most {}, not {}",
+                                                Value(Servers::kGenerationMax), Value(highest)));
 }
 
 }  // namespace

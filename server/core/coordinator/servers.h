@@ -38,8 +38,8 @@ struct ServerReport {
   bool initialized = false;
   bool drained = false;
 
-  /// The life of the shard; of meaning if it is initialized.
-  Life life{};
+  /// The generation of the shard; of meaning if it is initialized.
+  Generation generation{};
 
   /// The checkpoints that it could go on from, oldest first, and whether these are all: it has
   /// looked for those that earlier processes made.
@@ -77,8 +77,8 @@ struct ServerReport {
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.shard, self.instance, self.number, self.address, self.orders_seen,
-            self.initialized, self.drained, self.life, self.saved, self.failure, self.members_max,
-            self.version, self.batches_of_rounds, self.pushed);
+            self.initialized, self.drained, self.generation, self.saved, self.failure,
+            self.members_max, self.version, self.batches_of_rounds, self.pushed);
   }
 };
 
@@ -103,8 +103,8 @@ class Servers {
   /// The most checkpoints that a report names.
   static constexpr size_t kSavedMax = 256;
 
-  /// The highest life that is accepted, so that counting on from it is safe.
-  static constexpr Life kLifeMax{uint64_t{1} << 62};
+  /// The highest generation that is accepted, so that counting on from it is safe.
+  static constexpr Generation kGenerationMax{uint64_t{1} << 62};
 
   /// More versions than a shard makes between two of its reports.
   static constexpr uint64_t kVersionsUnheardMax = uint64_t{1} << 24;
@@ -139,7 +139,7 @@ class Servers {
   /// Records a report; of one that is older than the last of its process, only that it came. The
   /// gradients that a shard has had stay known until it goes on in another process. Fails
   /// if the shard does not exist, if another process serves it and was heard within `takeover`, or
-  /// if the address, a life or the number of checkpoints is out of bounds.
+  /// if the address, a generation or the number of checkpoints is out of bounds.
   absl::StatusOr<Arrival> Record(const ServerReport& report, absl::Time now);
 
   /// Does not count `gap` as silence: for so long, until `now`, this process could hear nobody.

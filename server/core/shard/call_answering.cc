@@ -48,7 +48,7 @@ ShardAnswer CallAnswering::Served(PendingCall call) {
                     .count = state_.run.plan->count,
                     .work = std::nullopt,
                     .unchanged = !call.is_pull && call.held == version,
-                    .life = state_.versions.life(),
+                    .generation = state_.versions.generation(),
                     .stage = state_.run.stage};
   answer.weights->parts.resize(call.parts);
   if (call.is_pull && call.trainers.empty()) {

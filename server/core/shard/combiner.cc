@@ -56,8 +56,8 @@ void Combiner::OnPush(PartId part, const PushHeader& header, absl::Time now) {
   Worker& worker = workers_.at(header.identity.worker);
   worker.incarnation = std::max(worker.incarnation, header.identity.incarnation);
   worker.has_left = false;
-  OnLife(header.life);
-  worker.life = std::max(worker.life, header.life);
+  OnGeneration(header.generation);
+  worker.generation = std::max(worker.generation, header.generation);
   if (worker.has_pushed) worker.step = std::min(worker.step, now - worker.step_begin);
   worker.step_begin = now;
   const bool is_first_here = !std::exchange(worker.has_pushed, true);
@@ -115,8 +115,8 @@ void Combiner::Finish(Worker& worker, bool goes_on, absl::Time now) {
 
 bool Combiner::IsReturning(const Worker& worker) const {
   if (!policy_.one_per_member || !worker.is_member || !worker.has_pushed) return false;
-  // Behind a push of an earlier life, that of the new one may wait already.
-  return worker.life < life_ || IsOfEarlierLife(worker);
+  // Behind a push of an earlier generation, that of the new one may wait already.
+  return worker.generation < generation_ || IsOfEarlierGeneration(worker);
 }
 
 bool Combiner::IsAwaited(const Worker& worker) const {
@@ -126,13 +126,13 @@ bool Combiner::IsAwaited(const Worker& worker) const {
   return !worker.has_left && !worker.pushes.front().header.rests;
 }
 
-bool Combiner::IsOfEarlierLife(const Worker& worker) const {
-  return !worker.pushes.empty() && worker.pushes.front().header.life < life_;
+bool Combiner::IsOfEarlierGeneration(const Worker& worker) const {
+  return !worker.pushes.empty() && worker.pushes.front().header.generation < generation_;
 }
 
-bool Combiner::HoldsEarlierLife() const {
+bool Combiner::HoldsEarlierGeneration() const {
   return std::ranges::any_of(workers_, [this](const auto& entry) {
-    return entry.second.state == State::kHere && IsOfEarlierLife(entry.second);
+    return entry.second.state == State::kHere && IsOfEarlierGeneration(entry.second);
   });
 }
 
@@ -182,7 +182,7 @@ absl::Time Combiner::NextLook() const {
 std::optional<Combiner::Composite> Combiner::TakeComposite(absl::Time now) {
   const absl::Time since = WaitingSince();
   const bool has_push = since != absl::InfiniteFuture();
-  const bool may_leave = HoldsEarlierLife() || IsComplete();
+  const bool may_leave = HoldsEarlierGeneration() || IsComplete();
   if (has_push && (may_leave || now >= since + Patience())) CloseBatch();
   if (ready_.empty()) return std::nullopt;
   Composite composite = std::move(ready_.front());
@@ -191,7 +191,7 @@ std::optional<Combiner::Composite> Combiner::TakeComposite(absl::Time now) {
 }
 
 void Combiner::CloseBatch() {
-  const bool only_earlier = HoldsEarlierLife();
+  const bool only_earlier = HoldsEarlierGeneration();
   std::vector<std::vector<WorkerId>> groups;
   const auto header = [this](WorkerId id) -> const PushHeader& {
     return workers_.at(id).pushes.front().header;
@@ -199,9 +199,9 @@ void Combiner::CloseBatch() {
   for (auto& entry : workers_) {  // Clang 14 captures no structured bindings.
     const WorkerId id = entry.first;
     Worker& worker = entry.second;
-    if (only_earlier && !IsOfEarlierLife(worker)) continue;
+    if (only_earlier && !IsOfEarlierGeneration(worker)) continue;
     if (!only_earlier && worker.state == State::kAwaited) worker.state = State::kAway;
-    if (!only_earlier && worker.state == State::kAway) worker.life = life_;
+    if (!only_earlier && worker.state == State::kAway) worker.generation = generation_;
     if (worker.state != State::kHere) continue;
     worker.state = State::kUp;
     const auto group = std::ranges::find_if(groups, [&](const std::vector<WorkerId>& others) {
@@ -217,7 +217,7 @@ void Combiner::CloseBatch() {
   // The oldest version first, before newer pushes make it staler.
   std::ranges::stable_sort(groups, {}, [&](const std::vector<WorkerId>& group) {
     const PushHeader& first = header(group.front());
-    return std::tuple(first.life, first.base);
+    return std::tuple(first.generation, first.base);
   });
   const uint64_t batch = next_++;
   for (const std::vector<WorkerId>& group : groups) Send(batch, group);

@@ -33,8 +33,8 @@ namespace slipstream {
 /// know whose pushes will come here.
 ///
 /// Where a round takes a gradient of each member, members are also awaited from when the shard
-/// returns to a checkpoint until each has pushed in its new life. So the rounds that are made again
-/// combine the same pushes as before, if none is without one of the members.
+/// returns to a checkpoint until each has pushed in its new generation. So the rounds that are made
+/// again combine the same pushes as before, if none is without one of the members.
 ///
 /// The answers of a batch are handed on together, so that workers whose versions differed go on
 /// with the newest of them, and combine the next time. But what could not be combined, or had
@@ -106,10 +106,10 @@ class Combiner {
   /// Takes the members of a view. Pushes of workers that are not in it stay; the shard judges them.
   void OnView(const View& view);
 
-  /// Notes that the shard is in this life, or will be; a push may tell, too. Pushes of an earlier
-  /// one leave at once, by themselves: the shard refuses them, and their workers learn of the new
-  /// life.
-  void OnLife(Life life) { life_ = std::max(life_, life); }
+  /// Notes that the shard is in this generation, or will be; a push may tell, too. Pushes of an
+  /// earlier one leave at once, by themselves: the shard refuses them, and their workers learn of
+  /// the new generation.
+  void OnGeneration(Generation generation) { generation_ = std::max(generation_, generation); }
 
   /// Notes that a push with values is complete. `header` is what its worker sent. REQUIRES:
   /// IsOfGroup(worker), and no push has this id.
@@ -173,8 +173,8 @@ class Combiner {
     /// Set once a push of any of its processes has come.
     bool has_pushed = false;
 
-    /// The life of its newest push; or a later one, in which it is not awaited any more.
-    Life life{};
+    /// The generation of its newest push; or a later one, in which it is not awaited any more.
+    Generation generation{};
     bool is_member = false;  // Set if the newest view has it.
 
     /// Set if it does not wait for an answer here any more, and so will not go on with one.
@@ -197,13 +197,13 @@ class Combiner {
   void StopAwaitingFirstPushes();
   bool IsAwaited(const Worker& worker) const;
 
-  /// Returns whether the worker is to push in the shard's new life, and has not yet.
+  /// Returns whether the worker is to push in the shard's new generation, and has not yet.
   bool IsReturning(const Worker& worker) const;
 
-  /// Returns whether the worker's oldest push is of an earlier life, and whether such a push is in
-  /// the open batch.
-  bool IsOfEarlierLife(const Worker& worker) const;
-  bool HoldsEarlierLife() const;
+  /// Returns whether the worker's oldest push is of an earlier generation, and whether such a push
+  /// is in the open batch.
+  bool IsOfEarlierGeneration(const Worker& worker) const;
+  bool HoldsEarlierGeneration() const;
   absl::Duration Patience() const;
   bool IsComplete() const;
   void CloseBatch();
@@ -219,7 +219,7 @@ class Combiner {
 
   const bool mixes_versions_;
   PolicyTraits policy_;
-  Life life_{};
+  Generation generation_{};
   std::map<WorkerId, Worker> workers_;  // All of the group.
   uint64_t next_ = 1;                   // The number of the next batch or composite.
   std::deque<Composite> ready_;         // Those of closed batches that were not taken.

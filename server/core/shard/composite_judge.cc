@@ -43,7 +43,8 @@ std::string CompositeJudge::WhyNotCombined(const PushHeader& header) const {
 }
 
 const PushReply* CompositeJudge::FirstAnswerTo(const PushHeader& composite) const {
-  if (composite.life != state_.versions.life() || !FaultOfParts(composite).empty()) return nullptr;
+  if (composite.generation != state_.versions.generation() || !FaultOfParts(composite).empty())
+    return nullptr;
   const PushReply* first = nullptr;
   for (const PushPart& part : composite.parts) {
     if (judge_.RefuseByHeader(HeaderOf(composite, part)).has_value()) return nullptr;

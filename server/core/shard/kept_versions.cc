@@ -32,10 +32,10 @@ void KeptVersions::Publish(Version version, uint32_t kept_max) {
   if (Value(version) - Value(oldest()) >= kept_max) versions_.pop_front();
 }
 
-void KeptVersions::BeginLife(Life life) {
-  PS_CHECK(life > life_);
-  life_ = life;
-  life_begin_ = decided_;
+void KeptVersions::BeginGeneration(Generation generation) {
+  PS_CHECK(generation > generation_);
+  generation_ = generation;
+  generation_begin_ = decided_;
   published_ = decided_;
 }
 
@@ -59,7 +59,7 @@ std::string KeptVersions::Fault() const {
 
 void KeptVersions::CheckInvariants(uint32_t kept_max) const {
   PS_CHECK(published_ <= decided_);
-  PS_CHECK(life_begin_ <= kept_from_ && kept_from_ <= published_);
+  PS_CHECK(generation_begin_ <= kept_from_ && kept_from_ <= published_);
   const uint64_t kept = std::min<uint64_t>(kept_max, Value(published_) - Value(kept_from_) + 1);
   PS_CHECK(Value(published_) - Value(oldest()) + 1 == kept);
 }

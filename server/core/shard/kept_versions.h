@@ -27,8 +27,8 @@ struct VersionRecord {
   }
 };
 
-/// The versions of a shard's weights: which life they are of, which is decided, which is published,
-/// and what is known of those that are kept for readers.
+/// The versions of a shard's weights: which generation they are of, which is decided, which is
+/// published, and what is known of those that are kept for readers.
 ///
 /// Invariants: published <= decided, and both only rise, by one. The versions known are those after
 /// `published` and, up to it, the newest ones that are to be kept, or as many as there are from the
@@ -37,10 +37,10 @@ struct VersionRecord {
 /// Not thread-safe: one owner.
 class KeptVersions {
  public:
-  /// The life of the shard to which all versions and sequences belong, and the version with which
-  /// it began.
-  Life life() const { return life_; }
-  Version life_begin() const { return life_begin_; }
+  /// The generation of the shard to which all versions and sequences belong, and the version with
+  /// which it began.
+  Generation generation() const { return generation_; }
+  Version generation_begin() const { return generation_begin_; }
 
   /// The version of the newest update ordered, and that of the newest update finished.
   Version decided() const { return decided_; }
@@ -69,8 +69,8 @@ class KeptVersions {
   /// Notes that the next version is published. REQUIRES: it is decided.
   void Publish(Version version, uint32_t kept_max);
 
-  /// Begins a later life with the version decided last.
-  void BeginLife(Life life);
+  /// Begins a later generation with the version decided last.
+  void BeginGeneration(Generation generation);
 
   /// Notes that of all values only those from this version on have outlasted their process.
   /// REQUIRES: it is at most the published version.
@@ -84,13 +84,13 @@ class KeptVersions {
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.life_, self.life_begin_, self.decided_, self.published_, self.versions_,
-            self.kept_from_);
+    archive(self.generation_, self.generation_begin_, self.decided_, self.published_,
+            self.versions_, self.kept_from_);
   }
 
  private:
-  Life life_{};
-  Version life_begin_{};
+  Generation generation_{};
+  Version generation_begin_{};
   Version decided_{};
   Version published_{};
   std::deque<VersionRecord> versions_ = {VersionRecord{.stamp = Stamp{}}};

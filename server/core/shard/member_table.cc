@@ -20,8 +20,9 @@ void MemberRecord::RecordAnswer(Sequence sequence, uint64_t checksum, const Push
   if (answers.size() > kAnswersKept) answers.pop_front();
 }
 
-const MemberRecord::Answer* MemberRecord::FindFormer(Life life, Sequence sequence) const {
-  if (life != former.life) return nullptr;
+const MemberRecord::Answer* MemberRecord::FindFormer(Generation generation,
+                                                     Sequence sequence) const {
+  if (generation != former.generation) return nullptr;
   const auto found = std::ranges::find(former.answers, sequence, &Answer::sequence);
   return found == former.answers.end() ? nullptr : &*found;
 }
@@ -75,7 +76,7 @@ void MemberTable::InstallView(const View& view) {
   view_ = view;
 }
 
-void MemberTable::BeginLife(Life before) {
+void MemberTable::BeginGeneration(Generation before) {
   RestAll();
   EndCalls();
   for (auto& [worker, record] : records_) {
@@ -120,8 +121,8 @@ MemberTable::Verdict MemberTable::Check(WorkerId worker, Incarnation incarnation
 
 const MemberRecord* MemberTable::Find(WorkerId worker, Incarnation incarnation) const {
   const auto found = records_.find(worker);
-  const bool is_of_life = found != records_.end() && found->second.incarnation == incarnation;
-  return is_of_life ? &found->second : nullptr;
+  const bool is_of_generation = found != records_.end() && found->second.incarnation == incarnation;
+  return is_of_generation ? &found->second : nullptr;
 }
 
 std::optional<WorkerClock> MemberTable::SlowestClock() const {
@@ -179,7 +180,7 @@ uint32_t MemberTable::PullsOf(WorkerId worker, Incarnation incarnation) const {
 uint32_t MemberTable::pulls_under_way() const {
   uint32_t pulls = 0;
   for (const auto& [worker, record] : records_) pulls += record.pulls_under_way;
-  for (const auto& [life, departed] : pulls_of_the_departed_) pulls += departed;
+  for (const auto& [generation, departed] : pulls_of_the_departed_) pulls += departed;
   return pulls;
 }
 
@@ -226,8 +227,8 @@ void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {
     PS_CHECK(record->pushes_arriving <= gradients_in_flight + 1);
     PS_CHECK(record->pulls_under_way <= 1);
   }
-  for (const auto& [life, pulls] : pulls_of_the_departed_) {
-    PS_CHECK(pulls > 0 && Find(life.first, life.second) == nullptr);
+  for (const auto& [generation, pulls] : pulls_of_the_departed_) {
+    PS_CHECK(pulls > 0 && Find(generation.first, generation.second) == nullptr);
   }
 }
 

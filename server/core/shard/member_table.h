@@ -45,16 +45,16 @@ struct MemberRecord {
   /// with `last_sequence`; at most kAnswersKept, and fewer only where fewer pushes were answered.
   std::deque<Answer> answers;
 
-  /// The answers of an earlier life to pushes that are part of the weights with which this life
-  /// began: a worker may not have heard them. None of later lives are kept beside them, as a worker
-  /// waits for each answer before it goes on.
+  /// The answers of an earlier generation to pushes that are part of the weights with which this
+  /// generation began: a worker may not have heard them. None of later generations are kept beside
+  /// them, as a worker waits for each answer before it goes on.
   struct Former {
-    Life life{};
+    Generation generation{};
     std::deque<Answer> answers;
 
     template <typename Archive, typename Self>
     static void Parts(Archive& archive, Self& self) {
-      archive(self.life, self.answers);
+      archive(self.generation, self.answers);
     }
   };
   Former former;
@@ -112,8 +112,8 @@ struct MemberRecord {
   /// Returns the answer to a push, nullptr if it is not kept.
   const Answer* FindAnswer(Sequence sequence) const;
 
-  /// Returns the answer that a push got in an earlier life; nullptr if it is not kept.
-  const Answer* FindFormer(Life life, Sequence sequence) const;
+  /// Returns the answer that a push got in an earlier generation; nullptr if it is not kept.
+  const Answer* FindFormer(Generation generation, Sequence sequence) const;
 
   /// Uses up the expected sequence and keeps the answer to its push.
   void RecordAnswer(Sequence sequence, uint64_t checksum, const PushReply& reply);
@@ -186,10 +186,10 @@ class MemberTable {
   void InstallView(const View& view);
   const View& view() const { return view_; }
 
-  /// Begins a later life of the shard, to which no sequence, base or call of the life `before`
-  /// belongs. The members stay. Each is out of the pace until it names its clock again: it may have
-  /// said that it rests after the state was saved, and would not say so twice.
-  void BeginLife(Life before);
+  /// Begins a later generation of the shard, to which no sequence, base or call of the generation
+  /// `before` belongs. The members stay. Each is out of the pace until it names its clock again: it
+  /// may have said that it rests after the state was saved, and would not say so twice.
+  void BeginGeneration(Generation before);
 
   /// Notes that the process has ended, and with it all pushes and pulls under way.
   void EndCalls();

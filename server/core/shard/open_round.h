@@ -20,7 +20,7 @@ struct OpenRound {
   bool was_held_back = false;
 
   /// Under hardsync, the workers whose mini-batches were done in the round before. Empty after the
-  /// step to another stage or life.
+  /// step to another stage or generation.
   std::set<WorkerId> did_last;
 
   /// Set where work comes in rounds, on shard 0.
@@ -36,7 +36,7 @@ struct OpenRound {
     round = std::move(next);
   }
 
-  /// Begins anew with `first`, in another stage or life. The work is not changed.
+  /// Begins anew with `first`, in another stage or generation. The work is not changed.
   void Begin(Round first) {
     round = std::move(first);
     was_held_back = false;

@@ -4,8 +4,8 @@
 
 namespace slipstream {
 
-PullRequest PullJudge::InThisLife(PullRequest request) const {
-  if (request.min_life == state_.versions.life()) return request;
+PullRequest PullJudge::InThisGeneration(PullRequest request) const {
+  if (request.min_generation == state_.versions.generation()) return request;
   request.min_version = {};
   request.held.reset();
   request.sequence = Sequence{1};
@@ -19,10 +19,10 @@ std::optional<PullRefusal> PullJudge::Refuse(const PullRequest& request) const {
   if (request.shard_map != state_.run.plan->shard_map && !takes_any_map) {
     return PullRefusal::kWrongShardMap;
   }
-  // The life of one shard is one of all only where shards are in step. A worker that has missed the
-  // end of such a stage learns of it from the answer.
-  const bool is_later = request.min_life > state_.versions.life();
-  if (rules_.traits().in_step && is_later) return PullRefusal::kLaterLife;
+  // The generation of one shard is one of all only where shards are in step. A worker that has
+  // missed the end of such a stage learns of it from the answer.
+  const bool is_later = request.min_generation > state_.versions.generation();
+  if (rules_.traits().in_step && is_later) return PullRefusal::kLaterGeneration;
   if (auto refusal = RefuseIdentity(request)) return refusal;
   const bool is_outsider = !request.identity.has_value();
   const ShardMachineOptions& options = rules_.options();
@@ -85,8 +85,8 @@ Version PullJudge::VersionFor(const PendingCall& call) const {
 
 std::optional<Version> PullJudge::VersionToRepeat(WorkerId worker, Incarnation incarnation) const {
   const MemberRecord* member = state_.members.Find(worker, incarnation);
-  // A worker that has pushed nothing in this life of the shard is not the one whose gradient is in
-  // the last round.
+  // A worker that has pushed nothing in this generation of the shard is not the one whose gradient
+  // is in the last round.
   const bool follows = rules_.options().repeats_rounds && member != nullptr &&
                        member->expected() == Sequence{1} && state_.open.did_last.contains(worker) &&
                        !state_.open.round.HasHeardFrom(worker);

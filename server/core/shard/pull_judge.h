@@ -22,10 +22,10 @@ class PullJudge {
 
   const ShardQuestions& ask() const { return ask_; }
 
-  /// Returns the meaning that a pull has in the shard's life.
-  PullRequest InThisLife(PullRequest request) const;
+  /// Returns the meaning that a pull has in the shard's generation.
+  PullRequest InThisGeneration(PullRequest request) const;
 
-  /// Returns why a pull of this life is refused; nothing if it is taken.
+  /// Returns why a pull of this generation is refused; nothing if it is taken.
   std::optional<PullRefusal> Refuse(const PullRequest& request) const;
 
   bool CanServe(const PendingCall& call) const;

@@ -190,8 +190,8 @@ void PushCounting::Contribute(const PushFacts& facts) {
                                       .base = judge_.BaseOf(header),
                                       .examples = header.examples,
                                       .scale = judge_.ScaleOf(header),
-                                      .clip = header.seal.clip,
-                                      .absent = header.seal.absent,
+                                      .clip = header.trailer.clip,
+                                      .absent = header.trailer.absent,
                                       .stamp = StampOf(header),
                                       .label = header.kind == PushKind::kValues ? header.label : 0};
   uint64_t staleness_sum = 0;
@@ -242,7 +242,8 @@ PendingCall PushCounting::CallOf(CallId call, const PushHeader& header, const De
                          .push = decision.reply,
                          .wants_weights = header.pull,
                          .parts = static_cast<uint32_t>(header.parts.size())};
-  if (header.holds_base && header.life == state_.versions.life()) pending.held = header.base;
+  if (header.holds_base && header.generation == state_.versions.generation())
+    pending.held = header.base;
   uint32_t part = 0;
   ForEachPush(header, [&](const PushHeader& push) { ExpectMore(push, part++, pending); });
   return pending;

@@ -14,11 +14,12 @@ constexpr uint32_t kRetryAfterMs = 20;
 std::string Number(uint64_t value) { return std::to_string(value); }
 
 /// Returns the clock that the gradient `header` has to be beyond: that of the member's gradient
-/// before it in this life, and that of the newest version, if the member published it.
+/// before it in this generation, and that of the newest version, if the member published it.
 WorkerClock ClockBefore(const PushHeader& header, const MemberRecord& member,
                         const std::optional<Stamp>& newest) {
   WorkerClock before{};
-  // A life that begins keeps the clock of a gradient that may come anew, and then counts once.
+  // A generation that begins keeps the clock of a gradient that may come anew, and then counts
+  // once.
   if (header.sequence > Sequence{1}) before = member.newest.clock;
   const bool is_publisher = header.kind == PushKind::kValues && newest.has_value() &&
                             newest->publisher == header.identity.incarnation;
@@ -40,7 +41,7 @@ PushReply PushJudge::Refusal(PushOutcome outcome, std::string message) const {
 }
 
 void PushJudge::Sign(PushReply& reply) const {
-  reply.life = life();
+  reply.generation = generation();
   reply.durability = rules_.options().keeps_log ? Durability::kSynced
                      : rules_.options().saves   ? Durability::kCheckpoint
                                                 : Durability::kMemory;
@@ -59,10 +60,10 @@ std::optional<PushReply> PushJudge::RefuseByHeader(const PushHeader& header) con
   if (header.shard_map != plan->shard_map) {
     return Refusal(PushOutcome::kWrongShardMap, "the push was cut by another shard map");
   }
-  // A push that is part of the weights from which this life began gets its answer again.
+  // A push that is part of the weights from which this generation began gets its answer again.
   const bool is_known = FormerAnswer(header) != nullptr;
   if (!is_known) {
-    if (auto refusal = RefuseByLife(header)) return refusal;
+    if (auto refusal = RefuseByGeneration(header)) return refusal;
     if (auto refusal = RefuseBySequence(header)) return refusal;
   }
   const bool is_excuse = IsExcuse(header);
@@ -107,12 +108,12 @@ std::optional<PushReply> PushJudge::RefuseByHeader(const PushHeader& header) con
                      Number(Value(before)) + ": it goes up by one with each push");
 }
 
-std::optional<PushReply> PushJudge::RefuseByLife(const PushHeader& header) const {
-  if (header.life == life()) return std::nullopt;
-  const bool has_ended = header.life < life();
+std::optional<PushReply> PushJudge::RefuseByGeneration(const PushHeader& header) const {
+  if (header.generation == generation()) return std::nullopt;
+  const bool has_ended = header.generation < generation();
   return Refusal(has_ended ? PushOutcome::kTooStale : PushOutcome::kFutureVersion,
-                 "the base version is of life " + Number(Value(header.life)) +
-                     " of this shard, which is in life " + Number(Value(life())));
+                 "the base version is of generation " + Number(Value(header.generation)) +
+                     " of this shard, which is in generation " + Number(Value(generation())));
 }
 
 std::optional<PushReply> PushJudge::RefuseBySequence(const PushHeader& header) const {
@@ -200,21 +201,21 @@ bool PushJudge::IsAwaited(WorkerId worker) const {
 }
 
 const MemberRecord::Answer* PushJudge::FormerAnswer(const PushHeader& header) const {
-  if (header.life >= life()) return nullptr;
+  if (header.generation >= generation()) return nullptr;
   const MemberRecord* member =
       state_.members.Find(header.identity.worker, header.identity.incarnation);
-  return member == nullptr ? nullptr : member->FindFormer(header.life, header.sequence);
+  return member == nullptr ? nullptr : member->FindFormer(header.generation, header.sequence);
 }
 
 bool PushJudge::IsNext(const PushHeader& header) const {
-  return header.life == life() &&
+  return header.generation == generation() &&
          header.sequence == state_.members.At(header.identity.worker).expected();
 }
 
 bool PushJudge::IsNewest(const PushHeader& header) const {
   const MemberRecord& member = state_.members.At(header.identity.worker);
-  if (header.life == life()) return Next(header.sequence) == member.expected();
-  // It is one of an earlier life that was answered again.
+  if (header.generation == generation()) return Next(header.sequence) == member.expected();
+  // It is one of an earlier generation that was answered again.
   return member.expected() == Sequence{1} &&
          member.former.answers.back().sequence == header.sequence;
 }

@@ -45,7 +45,7 @@ class PushJudge {
   /// Makes a refusal of the shard as it is.
   PushReply Refusal(PushOutcome outcome, std::string message) const;
 
-  /// Notes in a reply of which life it is, and what survives the end of the server.
+  /// Notes in a reply of which generation it is, and what survives the end of the server.
   void Sign(PushReply& reply) const;
 
   /// Asks the policy about a member's gradient; kTooStale also if it cannot be compensated.
@@ -73,8 +73,8 @@ class PushJudge {
     return BaseOf(header) < state_.run.stage_begin;
   }
 
-  /// Returns the answer that this push got in an earlier life, if it is part of the weights and the
-  /// answer is kept; else nullptr.
+  /// Returns the answer that this push got in an earlier generation, if it is part of the weights
+  /// and the answer is kept; else nullptr.
   const MemberRecord::Answer* FormerAnswer(const PushHeader& header) const;
 
   /// Returns the version that the push counts as computed from: that of its header, but whole
@@ -91,7 +91,7 @@ class PushJudge {
   uint64_t bytes_queued_max() const;
 
  private:
-  std::optional<PushReply> RefuseByLife(const PushHeader& header) const;
+  std::optional<PushReply> RefuseByGeneration(const PushHeader& header) const;
   std::optional<PushReply> RefuseBySequence(const PushHeader& header) const;
 
   /// Returns whether the queued payloads may have to wait for a push of this member.
@@ -101,7 +101,7 @@ class PushJudge {
   bool IsBaseGone(const PushHeader& header) const;
 
   Version decided() const { return state_.versions.decided(); }
-  Life life() const { return state_.versions.life(); }
+  Generation generation() const { return state_.versions.generation(); }
 
   const ShardRules& rules_;
   const ShardState& state_;

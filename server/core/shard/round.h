@@ -62,10 +62,10 @@ class Round {
     /// The factor by which staleness compensation and guard multiply the gradient.
     double scale = 1.0;
 
-    /// The factor by which its sender clips it (PushSeal::clip).
+    /// The factor by which its sender clips it (PushTrailer::clip).
     double clip = 1.0;
 
-    /// The tensors that it has no gradient for (PushSeal::absent).
+    /// The tensors that it has no gradient for (PushTrailer::absent).
     TensorSet absent = {};
 
     /// The stamp and the label of the version that whole weights are.

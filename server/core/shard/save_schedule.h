@@ -41,9 +41,9 @@ class SaveSchedule {
   /// The version that the shell was told to save last; empty before the first.
   std::optional<Version> last_saved() const { return last_saved_; }
 
-  /// Begins a later life. The checkpoint is of the life before: a shard that is drained saves one
-  /// of this life, too.
-  void BeginLife() { last_saved_.reset(); }
+  /// Begins a later generation. The checkpoint is of the generation before: a shard that is drained
+  /// saves one of this generation, too.
+  void BeginGeneration() { last_saved_.reset(); }
 
   /// Notes that the process has ended, and `saved` is on the disk. A save that did not come to it
   /// is due again.

@@ -181,7 +181,7 @@ ShardOutput ShardMachine::OnInitialized(uint64_t grant) {
 
 ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
   const PullJudge judge(rules_, state_);
-  const PullRequest request = judge.InThisLife(pull);
+  const PullRequest request = judge.InThisGeneration(pull);
   ShardOutput output;
   if (auto refusal = judge.Refuse(request)) {
     if (refusal == PullRefusal::kUnknownMember && IsMadeUp(*request.identity)) {
@@ -205,8 +205,9 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
     const WorkerId worker = request.identity->worker;
     pending.trainers.push_back({worker, request.identity->incarnation, request.slot});
     pending.goes_on = true;
-    // A call of an earlier life may be a late repetition, whose worker waits for others elsewhere.
-    if (pull.min_life == life()) progress().EnterPace(worker, request.clock);
+    // A call of an earlier generation may be a late repetition, whose worker waits for others
+    // elsewhere.
+    if (pull.min_generation == generation()) progress().EnterPace(worker, request.clock);
     pending.condition = judge.ask().WaitsFor(worker, request.slot, /*after_push=*/false);
     if (const auto repeated = judge.VersionToRepeat(worker, request.identity->incarnation)) {
       pending.condition.version = *repeated;
@@ -273,8 +274,9 @@ ShardOutput ShardMachine::OnPush(CallId call, const PushFacts& facts) {
   PushCounting counting(rules_, state_);
   PushCounting::Decision decision = counting.Decide(facts, output);
   judge().Sign(decision.reply);
-  // An answer that is given again is of the life of its push.
-  if (decision.reply.outcome == PushOutcome::kDuplicate) decision.reply.life = facts.header.life;
+  // An answer that is given again is of the generation of its push.
+  if (decision.reply.outcome == PushOutcome::kDuplicate)
+    decision.reply.generation = facts.header.generation;
   OnDraftEnded(facts.push);
   if (!output.keeps_payload) ReleaseBytes(facts.header.count * sizeof(float));
   output.record = {facts.header, decision.reply, decision.took_effect};

@@ -169,7 +169,7 @@ class ShardMachine {
 
   /// Whether the weights of the newest grant, or those of a checkpoint, are in place.
   bool has_granted_weights() const {
-    return life() > Life{} || state_.initial_weights.has_granted();
+    return generation() > Generation{} || state_.initial_weights.has_granted();
   }
 
   /// Whether the shard returns to a checkpoint without the others.
@@ -188,10 +188,10 @@ class ShardMachine {
   const std::map<PushOutcome, uint64_t>& outcomes() const { return state_.tally.outcomes; }
   const GuardCounts& guard_counts() const { return state_.tally.guard_counts; }
   const StalenessGuardSpec& guard() const { return rules_.guard().spec(); }
-  Life life() const { return state_.versions.life(); }
+  Generation generation() const { return state_.versions.generation(); }
 
-  /// The version with which the shard began its life.
-  Version life_begin() const { return state_.versions.life_begin(); }
+  /// The version with which the shard began its generation.
+  Version generation_begin() const { return state_.versions.generation_begin(); }
 
   /// Returns the number of examples whose gradients are part of the version decided last.
   uint64_t examples_applied() const { return state_.versions.newest().examples; }

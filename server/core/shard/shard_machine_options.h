@@ -77,8 +77,8 @@ struct ShardMachineOptions {
   size_t parked_readers_max = 256;
   size_t parked_of_member_max = 16;
 
-  /// Set if the shard saves its state, and so can go on from there in a later life; and if it keeps
-  /// a log beside, and so goes on in the same life.
+  /// Set if the shard saves its state, and so can go on from there in a later generation; and if it
+  /// keeps a log beside, and so goes on in the same generation.
   bool saves = false;
   bool keeps_log = false;
 };

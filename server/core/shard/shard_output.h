@@ -81,8 +81,9 @@ enum class PullRefusal : uint8_t {
   kTooManyParked,  // Try again later.
   kOutOfSequence,  // It follows a push that has not come.
   kNoSuchSlot,
-  kLaterLife,  // Try again: the shard is to return from a checkpoint, and has not done so yet.
-  kLagged,     // The shard has gone on from the state that was asked for, and does not keep it.
+  kLaterGeneration,  // Try again: the shard is to return from a checkpoint, and has not done so
+                     // yet.
+  kLagged,  // The shard has gone on from the state that was asked for, and does not keep it.
 };
 
 /// The answer to a call.

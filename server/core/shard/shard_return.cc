@@ -9,11 +9,11 @@
 
 namespace slipstream {
 
-ShardState Returned(ShardState saved, Life life) {
+ShardState Returned(ShardState saved, Generation generation) {
   PS_CHECK(saved.open.round.contributions() == 0);
-  saved.members.BeginLife(saved.versions.life());
-  saved.versions.BeginLife(life);
-  saved.saves.BeginLife();
+  saved.members.BeginGeneration(saved.versions.generation());
+  saved.versions.BeginGeneration(generation);
+  saved.saves.BeginGeneration();
   saved.initial_weights.Return();
   saved.run.phase = std::min(saved.run.phase, Phase::kTraining);
   saved.pace.RestAll(WorkerClock{});

@@ -13,12 +13,12 @@
 namespace slipstream {
 
 /// Returns what is left of a state once its process is gone and the shard goes on from it in
-/// `life`: its newest version, what is counted of the gradients in it, and its members with their
-/// clocks and the mini-batches that are named for the open round. Calls, pushes on their way, older
-/// versions, and the members' sequences, answers and bases are gone. The coordinator's orders,
-/// which have to follow, bring the present view and phase. REQUIRES: `life` is later than that of
-/// the state; the state was saved when a machine's output said so.
-ShardState Returned(ShardState saved, Life life);
+/// `generation`: its newest version, what is counted of the gradients in it, and its members with
+/// their clocks and the mini-batches that are named for the open round. Calls, pushes on their way,
+/// older versions, and the members' sequences, answers and bases are gone. The coordinator's
+/// orders, which have to follow, bring the present view and phase. REQUIRES: `generation` is later
+/// than that of the state; the state was saved when a machine's output said so.
+ShardState Returned(ShardState saved, Generation generation);
 
 /// The facts that a state does not have about the end of its process.
 struct EndedProcess {
@@ -38,9 +38,9 @@ struct EndedProcess {
 };
 
 /// Returns what is left of a state once its process is gone and another one has come to the same
-/// state, in the same life: all but the calls, the pushes on their way, the draft, and the versions
-/// that are older than those kept. A save that was ordered and did not come to the disk is due
-/// again. REQUIRES: end.oldest_kept is at most the published version.
+/// state, in the same generation: all but the calls, the pushes on their way, the draft, and the
+/// versions that are older than those kept. A save that was ordered and did not come to the disk is
+/// due again. REQUIRES: end.oldest_kept is at most the published version.
 ShardState Continued(ShardState state, const EndedProcess& end);
 
 /// Returns the state as bytes, which later releases can read, too. REQUIRES: the open round has no

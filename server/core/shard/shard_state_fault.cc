@@ -16,8 +16,9 @@ std::string FaultOf(const ShardState& state, const ShardMachineOptions& options)
   if (state.open.round.contributions() > 0) return "gradients are in the open round";
   if (std::string fault = run.Fault(options); !fault.empty()) return fault;
   if (std::string fault = versions.Fault(); !fault.empty()) return fault;
-  if (versions.life_begin() > versions.decided() || run.stage_begin > versions.decided()) {
-    return fmt::format("its life or its stage began after version {}", Value(versions.decided()));
+  if (versions.generation_begin() > versions.decided() || run.stage_begin > versions.decided()) {
+    return fmt::format("its generation or its stage began after version {}",
+                       Value(versions.decided()));
   }
   const std::optional<PushIntake::Draft>& draft = state.intake.draft();
   const bool is_newest_published = versions.published() == versions.decided();

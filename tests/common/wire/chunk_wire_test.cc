@@ -34,16 +34,17 @@ TEST(ChunkWireTest, EveryMessageSurvivesTheWayThere) {
   reply.outcome = PushOutcome::kBuffered;
   reply.version = Version{2};
 
-  PushSeal seal = {.loss = 2.5f, .clip = 0.25f};
-  for (const size_t tensor : {0, 9, 99'999}) seal.absent.Add(tensor);
-  const auto push_chunk = DecodePushChunk(EncodePushChunk(push, 12, Lent(), Encoding::kFp32, seal));
+  PushTrailer trailer = {.loss = 2.5f, .clip = 0.25f};
+  for (const size_t tensor : {0, 9, 99'999}) trailer.absent.Add(tensor);
+  const auto push_chunk =
+      DecodePushChunk(EncodePushChunk(push, 12, Lent(), Encoding::kFp32, trailer));
   const auto weights_chunk = DecodeWeightsChunk(EncodeWeightsChunk(weights, 13, Lent()));
   const auto init_chunk = DecodeInitializeChunk(EncodeInitializeChunk(initialize, 14, Lent()));
   const auto exchange = DecodeExchangeChunk(EncodeExchangeChunk(reply, weights, 15, Lent()));
 
   EXPECT_EQ(push_chunk.value().header, push);
   EXPECT_EQ(push_chunk->offset, 12u);
-  EXPECT_EQ(push_chunk->seal, seal);
+  EXPECT_EQ(push_chunk->trailer, trailer);
   EXPECT_EQ(Copied(push_chunk->values), kValues);
   EXPECT_EQ(weights_chunk.value().header, weights);
   EXPECT_EQ(weights_chunk->offset, 13u);
@@ -85,16 +86,16 @@ TEST(ChunkWireTest, EncodedValuesArriveRounded) {
   }
 }
 
-TEST(ChunkWireTest, TheSealComesWithTheWeights) {
-  const WeightsSeal seal = {.newest = Version{9}, .checksums = {1, uint64_t{1} << 63}};
+TEST(ChunkWireTest, TheTrailerComesWithTheWeights) {
+  const WeightsTrailer trailer = {.newest = Version{9}, .checksums = {1, uint64_t{1} << 63}};
 
   const auto sealed =
-      DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent(), Encoding::kFp32, seal));
+      DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent(), Encoding::kFp32, trailer));
   const auto plain = DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent()));
 
-  EXPECT_EQ(sealed.value().seal, seal);
+  EXPECT_EQ(sealed.value().trailer, trailer);
   EXPECT_EQ(Copied(sealed->values), kValues);
-  EXPECT_EQ(plain.value().seal, std::nullopt);
+  EXPECT_EQ(plain.value().trailer, std::nullopt);
 }
 
 TEST(ChunkWireTest, AChunkOfBlocksBeginsWhereABlockDoes) {

@@ -20,7 +20,7 @@ PushHeader SomePush() {
           .sequence = Sequence{3},
           .shard_map = 0x1234,
           .base = Version{40},
-          .life = Life{3},
+          .generation = Generation{3},
           .count = 5000,
           .kind = PushKind::kDelta,
           .examples = 32,
@@ -43,16 +43,17 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
                         Sequence{6},
                         70,
                         "why",
-                        Life{3}};
+                        Generation{3}};
   PushReply again;
   again.outcome = PushOutcome::kDuplicate;
   again.first_outcome = PushOutcome::kDroppedLate;
-  const PullRequest pull{kIdentity, 1,           Version{2}, Life{3},         true,
+  const PullRequest pull{kIdentity, 1,           Version{2}, Generation{3},   true,
                          4096,      Sequence{5}, 1,          WorkerClock{79}, Encoding::kFp16};
-  const PullRequest reader{std::nullopt, 1, Version{2}, Life{3}, false, 0};
+  const PullRequest reader{std::nullopt, 1, Version{2}, Generation{3}, false, 0};
   const RoundWork work{RoundWork::Kind::kCompute, {12, 3}};
   const WeightsHeader weights{Version{8}, 100, work};
-  const WeightsHeader plain{Version{8}, 100, std::nullopt, true, Life{3}, WorkerClock{80}, 640};
+  const WeightsHeader plain{Version{8},      100, std::nullopt, true, Generation{3},
+                            WorkerClock{80}, 640};
   const InitializeHeader initialize{kIdentity, 4, 5, 6};
 
   PushHeader publication = SomePush();
@@ -78,7 +79,7 @@ TEST(ShardWireTest, EveryHeaderSurvivesTheWayThere) {
   combined.parts = {{work, WorkerClock{5}}, {std::nullopt, WorkerClock{6}}};
   PullRequest exact = reader;
   exact.exact = Stamp{.publisher = Incarnation{3}, .number = 7};
-  exact.wants_seal = true;
+  exact.wants_trailer = true;
   WeightsHeader published = plain;
   published.stamp = exact.exact;
   published.label = 42;

@@ -22,12 +22,12 @@ class FakeCluster:
     """A run that is over: `logs` has the pushes of each mini-batch, by shard."""
     batches = BATCHES
 
-    def __init__(self, counts, logs=None, lives=(0, 0), rows=(), split_pushes=0):
+    def __init__(self, counts, logs=None, generations=(0, 0), rows=(), split_pushes=0):
         once = {str(batch): {("0", "1", str(batch + 1))} for batch in range(BATCHES)}
         self.logs = logs or [once, once]
-        self.shards = [{"shard": shard, "life": life, "versions_lost": 0,
+        self.shards = [{"shard": shard, "generation": generation, "versions_lost": 0,
                         "staleness": {"count": count, "histogram": [count]}}
-                       for shard, count, life in zip(SHARDS, counts, lives)]
+                       for shard, count, generation in zip(SHARDS, counts, generations)]
         self.rows = list(rows)
         self.workers = [{"worker": 0, "incarnation": "1", "split_pushes": str(split_pushes)}]
 
@@ -93,16 +93,16 @@ class JudgementTest(unittest.TestCase):
         with self.assertRaisesRegex(Broken, "1 counted twice"):
             self.judge(FakeCluster((5, 4), [again, again]), deaths=1)
 
-    def test_a_new_life_is_a_loss_unless_the_level_is_checkpoint(self):
-        with self.assertRaisesRegex(Broken, "shard 1 has begun life 1"):
-            self.judge(FakeCluster((3, 3), lives=(0, 1)))
+    def test_a_new_generation_is_a_loss_unless_the_level_is_checkpoint(self):
+        with self.assertRaisesRegex(Broken, "shard 1 has begun generation 1"):
+            self.judge(FakeCluster((3, 3), generations=(0, 1)))
 
-        report = self.judge(FakeCluster((3, 2), lives=(0, 1)), level="checkpoint")
+        report = self.judge(FakeCluster((3, 2), generations=(0, 1)), level="checkpoint")
         self.assertIn("1 gradients missing", report.remarks[0])
 
     def test_shards_in_step_miss_nothing_even_when_they_return(self):
         with self.assertRaisesRegex(Broken, "1 lost"):
-            self.judge(FakeCluster((3, 2), lives=(1, 1)), level="checkpoint", policy="backup")
+            self.judge(FakeCluster((3, 2), generations=(1, 1)), level="checkpoint", policy="backup")
 
 
     def test_a_staleness_that_the_log_does_not_give_is_found(self):
@@ -232,7 +232,7 @@ class ProxyTest(unittest.TestCase):
 
     def test_the_seed_decides_how_a_connection_behaves(self):
         def conducts(seed):
-            return [(each.delay_s, each.dribbles, each.ending, each.life_bytes)
+            return [(each.delay_s, each.dribbles, each.ending, each.generation_bytes)
                     for each in (tcp_proxy.Conduct(seed, number) for number in range(50))]
 
         self.assertEqual(conducts(1), conducts(1))

@@ -178,16 +178,16 @@ class Trial:
     def judge_losses(self, shard, missing):
         """A shard lacks at most the pushes of workers that died. Where a shard returns to a
         checkpoint alone, it also lacks the pushes since, and those on their way."""
-        may_return = (self.scenario.level == "checkpoint" and int(shard["life"]) > 0
+        may_return = (self.scenario.level == "checkpoint" and int(shard["generation"]) > 0
                       and self.scenario.policy not in IN_STEP)
         if may_return:
             self.report.remarks.append(
-                f"shard {shard['shard']}: life {shard['life']}, {shard['versions_lost']} versions "
+                f"shard {shard['shard']}: generation {shard['generation']}, {shard['versions_lost']} versions "
                 f"announced as lost, {max(0, missing)} gradients missing")
         else:
             self.report.lost += max(0, missing - self.deaths)
-        if self.scenario.level != "checkpoint" and int(shard["life"]) > 0:
-            raise Broken(f"shard {shard['shard']} has begun life {shard['life']}")
+        if self.scenario.level != "checkpoint" and int(shard["generation"]) > 0:
+            raise Broken(f"shard {shard['shard']} has begun generation {shard['generation']}")
 
     def judge_logs(self, live, counts):
         """No mini-batch has two pushes, unless a worker died: what it had pushed since the shards'

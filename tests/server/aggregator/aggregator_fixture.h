@@ -166,9 +166,10 @@ class FakeUplinks final : public Uplinks {
                                             std::span<float> weights) override {
       return shard_.Exchange(composite, values, weights);
     }
-    absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version, Life min_life,
+    absl::StatusOr<WeightsHeader> Pull(const Identity& worker, Version min_version,
+                                       Generation min_generation,
                                        std::span<float> weights) override {
-      return shard_.Pull({worker, min_version, min_life}, weights);
+      return shard_.Pull({worker, min_version, min_generation}, weights);
     }
 
    private:

@@ -100,14 +100,14 @@ TEST_F(AggregatorPullsTest, OnePullUpwardIsForAllWhomItServes) {
   EXPECT_EQ(VersionOf(later.Await()), 7u);
 }
 
-TEST_F(AggregatorPullsTest, WeightsOfALaterLifeServeAllWhoFollowedAnEarlierOne) {
+TEST_F(AggregatorPullsTest, WeightsOfALaterGenerationServeAllWhoFollowedAnEarlierOne) {
   Start(2);
   Fetch(5);
   RecordingCall waits;
   Pull(0, 6, waits);
-  EXPECT_EQ(shard_.AwaitPulls(2)[1].min_life, Life{0});
+  EXPECT_EQ(shard_.AwaitPulls(2)[1].min_generation, Generation{0});
   WeightsHeader header = HeaderOf(3);
-  header.life = Life{1};
+  header.generation = Generation{1};
 
   shard_.AnswerPull(header);
 
@@ -180,7 +180,7 @@ TEST_F(AggregatorPullsTest, AnswersOnlyMembersOfItsGroupThatFollow) {
   add("for training", 0, [](PullRequest& r) { r.trains = true; });
   add("one state", 0, [](PullRequest& r) { r.exact = Stamp(); });
   add("changes", 0, [](PullRequest& r) { r.held = Version{1}; });
-  add("a seal", 0, [](PullRequest& r) { r.wants_seal = true; });
+  add("a trailer", 0, [](PullRequest& r) { r.wants_trailer = true; });
   add("a reader's", 0, [](PullRequest& r) { r.reader = 1; });
 
   RecordingCall call;

@@ -49,7 +49,7 @@ TEST(ShardUplinksTest, GoToTheShardWhereItIsNow) {
   uplinks.Follow(before.address());
   const std::unique_ptr<Uplink> uplink = uplinks.Make(before.address(), kRun, map);
   std::vector<float> weights(kCount);
-  const auto pull = [&] { return uplink->Pull({.run = kRun}, Version{}, Life{}, weights); };
+  const auto pull = [&] { return uplink->Pull({.run = kRun}, Version{}, Generation{}, weights); };
   ASSERT_EQ(pull()->version, Version{0});
 
   before.Stop();

@@ -55,14 +55,14 @@ TEST_F(AggregatorTest, ATensorIsAbsentIfNobodyHasAGradientForIt) {
   RecordingCall calls[2];
   for (const uint32_t worker : {0, 1}) {
     PushHeader header = Header(worker);
-    header.seal.absent.Add(1);
-    header.seal.absent.Add(4 + worker);
+    header.trailer.absent.Add(1);
+    header.trailer.absent.Add(4 + worker);
     Push(header, 2, calls[worker]);
   }
 
   TensorSet first;
   first.Add(1);
-  EXPECT_EQ(shard_.Await(1)[0].header.seal.absent, first);
+  EXPECT_EQ(shard_.Await(1)[0].header.trailer.absent, first);
   for (RecordingCall& call : calls) call.Await();
 }
 
@@ -108,30 +108,30 @@ TEST_F(AggregatorTest, WhatTheShardDoesNotCountIsSentBack) {
   EXPECT_EQ(status.composites(), 0u);
 }
 
-TEST_F(AggregatorTest, SendsPushesOfAnEarlierLifeOfTheShardBack) {
+TEST_F(AggregatorTest, SendsPushesOfAnEarlierGenerationOfTheShardBack) {
   Start(1);
   orders_.number += 1;
-  orders_.returns = {ShardReturn{.life = Life{2}}};
+  orders_.returns = {ShardReturn{.generation = Generation{2}}};
   aggregator_->OnOrders(orders_);
   PushHeader earlier = Header(0);
-  earlier.life = Life{1};
+  earlier.generation = Generation{1};
   const BegunPush begun = aggregator_->BeginPush(earlier);
   ASSERT_TRUE(begun.refusal.has_value());
   EXPECT_EQ(begun.refusal->outcome, PushOutcome::kNotCombined);
 
   shard_.ReplyBy([](const PushHeader& composite) { return Applied(composite, 1); });
   PushHeader now = Header(0);
-  now.life = Life{2};
+  now.generation = Generation{2};
   RecordingCall call;
   Push(now, 2, call);
   EXPECT_EQ(call.Await().push->outcome, PushOutcome::kApplied);
 }
 
-TEST_F(AggregatorTest, LearnsOfANewLifeFromTheShard) {
+TEST_F(AggregatorTest, LearnsOfANewGenerationFromTheShard) {
   Start(1);
   shard_.ReplyBy([](const PushHeader&) {
-    ExchangeAnswer answer = {.push = NotCombined("its life is over"), .weights = {}};
-    answer.push.life = Life{1};
+    ExchangeAnswer answer = {.push = NotCombined("its generation is over"), .weights = {}};
+    answer.push.generation = Generation{1};
     return answer;
   });
   RecordingCall call;

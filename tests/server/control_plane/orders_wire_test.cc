@@ -10,7 +10,7 @@
 namespace slipstream {
 namespace {
 
-constexpr SavedVersion kSaved{.life = Life{2}, .version = Version{40}, .stage = 1};
+constexpr SavedVersion kSaved{.generation = Generation{2}, .version = Version{40}, .stage = 1};
 
 ServerOrders Orders() {
   ServerOrders orders;
@@ -21,7 +21,7 @@ ServerOrders Orders() {
 
 TEST(OrdersWireTest, ReturnsAndTheOrderToSaveArriveAsTheyWereGiven) {
   ServerOrders orders = Orders();
-  orders.returns = {{.life = Life{3}, .from = kSaved}, {}};
+  orders.returns = {{.generation = Generation{3}, .from = kSaved}, {}};
   orders.save = {.number = 7, .version = Version{90}, .safe = kSaved};
 
   const absl::StatusOr<ServerOrders> read = FromWire(ToWire(orders));
@@ -45,14 +45,14 @@ TEST(OrdersWireTest, ReturnsOfMoreShardsThanARunHasAreRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(FromWire(ToWire(orders)).status()));
 }
 
-TEST(OrdersWireTest, AServerReportsItsLifeAndItsCheckpoints) {
+TEST(OrdersWireTest, AServerReportsItsGenerationAndItsCheckpoints) {
   v1::SyncServerRequest request;
-  request.set_life(4);
+  request.set_generation(4);
   *request.add_saved() = ToWire(kSaved);
 
   const ServerReport report = FromWire(request);
 
-  EXPECT_EQ(report.life, Life{4});
+  EXPECT_EQ(report.generation, Generation{4});
   EXPECT_EQ(report.saved, std::vector<SavedVersion>{kSaved});
 }
 

@@ -92,10 +92,10 @@ const std::vector<Damage>& HeaderDamages() {
        [](SentPush& push, RandomStream& random) {
          push.header.sequence = Sequence{Value(push.header.sequence) + Some(random)};
        }},
-      {"life to come",
+      {"generation to come",
        {PushOutcome::kFutureVersion},
        [](SentPush& push, RandomStream& random) {
-         push.header.life = Life{Value(push.header.life) + Some(random)};
+         push.header.generation = Generation{Value(push.header.generation) + Some(random)};
        }},
       {"base version to come",
        {PushOutcome::kFutureVersion},
@@ -213,13 +213,13 @@ class History {
     if (random_.Below(8) == 0) Take(good);
   }
 
-  /// Begins a new life, as if the shard had returned to the state that it has.
-  void BeginLife() {
+  /// Begins a new generation, as if the shard had returned to the state that it has.
+  void BeginGeneration() {
     while (shard_->machine().round().contributions() > 0 && !testing::Test::HasFatalFailure()) {
       Take(NextPush());
     }
     const ShardState& state = shard_->machine().state();
-    shard_->Restore(Returned(state, Life{Value(state.versions.life()) + 1}));
+    shard_->Restore(Returned(state, Generation{Value(state.versions.generation()) + 1}));
     last_.clear();
   }
 
@@ -236,7 +236,7 @@ class History {
     const uint32_t die = random_.Below(10);
     const auto last = last_.find(header.identity.worker);
     if (die == 0 && last != last_.end()) return UsedSequence(last->second);
-    if (die == 1 && header.life > Life{}) return EarlierLife();
+    if (die == 1 && header.generation > Generation{}) return EarlierGeneration();
     const std::vector<Damage>& damages = die < 6 ? HeaderDamages() : PayloadDamages();
     return damages[random_.Below(static_cast<uint32_t>(damages.size()))];
   }
@@ -248,12 +248,13 @@ class History {
             [last](SentPush& push, RandomStream&) { push.header.sequence = last; }};
   }
 
-  /// The sequence may be that of another push of that life.
-  static Damage EarlierLife() {
-    return {"earlier life",
+  /// The sequence may be that of another push of that generation.
+  static Damage EarlierGeneration() {
+    return {"earlier generation",
             {PushOutcome::kTooStale, PushOutcome::kSequenceReused},
             [](SentPush& push, RandomStream& random) {
-              push.header.life = Life{random.Below(static_cast<uint32_t>(Value(push.header.life)))};
+              push.header.generation =
+                  Generation{random.Below(static_cast<uint32_t>(Value(push.header.generation)))};
             }};
   }
 
@@ -266,7 +267,7 @@ class History {
                    .sequence = machine.members().At(member.worker).expected(),
                    .shard_map = map_,
                    .base = machine.decided(),
-                   .life = machine.life(),
+                   .generation = machine.generation(),
                    .count = kCount,
                    .examples = 1 + random_.Below(32)};
     push.header.clock = WorkerClock{Value(push.header.sequence)};
@@ -360,7 +361,7 @@ class History {
   uint64_t map_ = 0;
   uint64_t calls_ = 0;
   size_t turn_ = 0;                     // The number of pushes that were taken.
-  std::map<WorkerId, Sequence> last_;   // The newest of each worker in this life.
+  std::map<WorkerId, Sequence> last_;   // The newest of each worker in this generation.
   std::map<std::string, size_t> seen_;  // The damages that were refused, by name.
 };
 
@@ -379,7 +380,7 @@ TEST_P(BadPushProperty, IsRefusedByNameAndChangesNothing) {
     History history(GetParam().consistency, seed);
     for (int step = 0; step < 500; ++step) {
       SCOPED_TRACE("seed " + std::to_string(seed) + " step " + std::to_string(step));
-      if (step % 100 == 99) history.BeginLife();
+      if (step % 100 == 99) history.BeginGeneration();
       history.Step();
       if (testing::Test::HasFailure()) return;
     }

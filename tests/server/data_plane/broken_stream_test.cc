@@ -201,7 +201,7 @@ TEST_F(StalledTransferTest, AnExchangeMayRestBetweenPushesAndNotWithin) {
   EXPECT_TRUE(resting->Finish().ok());
 }
 
-TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatSealsItsPush) {
+TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatEndsItsPush) {
   Start(kAsync, 2);
   grpc::ClientContext sealing_context;
   SetDeadline(sealing_context);
@@ -219,10 +219,10 @@ TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatSealsItsPush)
   LetTimePassUntil([&] { return service_->ShardReport().bytes_queued() == one_push; },
                    "the push that stalls to be ended");
 
-  v1::PushChunk seal;
-  seal.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
+  v1::PushChunk trailer;
+  trailer.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
   v1::ExchangeReply reply;
-  ASSERT_TRUE(sealing->Write(seal) && sealing->Read(&reply)) << "it was ended, too";
+  ASSERT_TRUE(sealing->Write(trailer) && sealing->Read(&reply)) << "it was ended, too";
   EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
 }
 

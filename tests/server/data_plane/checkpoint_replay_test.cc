@@ -63,7 +63,7 @@ class CheckpointReplayTest : public ShardServiceTest {
     auto store = CheckpointStore::Open(disk_, directory_, kRun, ShardId{0}).value();
     std::vector<CheckpointFolder> folders;
     for (const SavedVersion& saved : store->saved()) {
-      const CheckpointName name = {.life = saved.life, .version = saved.version};
+      const CheckpointName name = {.generation = saved.generation, .version = saved.version};
       folders.push_back(
           CheckpointFolder::Open(disk_, store->directory() + "/" + CheckpointDirectoryName(name))
               .value());

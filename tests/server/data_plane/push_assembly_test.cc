@@ -69,11 +69,11 @@ std::vector<float> Collected(const PushPayload& payload) {
 TEST(PushAssemblyTest, KeepsTheLossForTheLogUnlessItIsNoNumber) {
   PushAssembly push = NewAssembly(4);
 
-  push.NoteSeal({.loss = std::numeric_limits<float>::quiet_NaN()});
-  EXPECT_EQ(push.header().seal.loss, std::nullopt);
-  push.NoteSeal({.loss = 0.5f});
+  push.NoteTrailer({.loss = std::numeric_limits<float>::quiet_NaN()});
+  EXPECT_EQ(push.header().trailer.loss, std::nullopt);
+  push.NoteTrailer({.loss = 0.5f});
 
-  EXPECT_EQ(push.header().seal.loss, 0.5f);
+  EXPECT_EQ(push.header().trailer.loss, 0.5f);
 }
 
 TEST(PushAssemblyTest, PutsChunksInOrderInWhateverOrderTheyCome) {
@@ -144,28 +144,28 @@ TEST(PushAssemblyTest, NamesTheFirstGap) {
   EXPECT_EQ(assembly.Missing(), "values 30 to 79");
 }
 
-TEST(PushAssemblyTest, AwaitsTheSealWhereOneChunkAtTheBeginIsMissing) {
+TEST(PushAssemblyTest, AwaitsTheTrailerWhereOneChunkAtTheBeginIsMissing) {
   const std::vector<float> gradient = Ramp(1000);
   PushHeader header;
   header.count = gradient.size();
   header.chunk_bytes = 600 * sizeof(float);
   PushAssembly of_two(header);
-  EXPECT_FALSE(of_two.awaits_seal()) << "nothing has come";
+  EXPECT_FALSE(of_two.awaits_trailer()) << "nothing has come";
   ASSERT_TRUE(Add(of_two, gradient, 700, 1000).ok());
-  EXPECT_FALSE(of_two.awaits_seal()) << "more than a chunk is missing";
+  EXPECT_FALSE(of_two.awaits_trailer()) << "more than a chunk is missing";
   ASSERT_TRUE(Add(of_two, gradient, 600, 700).ok());
-  EXPECT_TRUE(of_two.awaits_seal()) << "the chunks behind it are smaller";
+  EXPECT_TRUE(of_two.awaits_trailer()) << "the chunks behind it are smaller";
   ASSERT_TRUE(Add(of_two, gradient, 0, 600).ok());
-  EXPECT_FALSE(of_two.awaits_seal()) << "all has come";
+  EXPECT_FALSE(of_two.awaits_trailer()) << "all has come";
 
   PushAssembly of_four = NewAssembly(gradient.size());  // It does not announce its chunk size.
   ASSERT_TRUE(Add(of_four, gradient, 250, 500).ok());
   ASSERT_TRUE(Add(of_four, gradient, 750, 1000).ok());
-  EXPECT_FALSE(of_four.awaits_seal()) << "there is a gap";
+  EXPECT_FALSE(of_four.awaits_trailer()) << "there is a gap";
   ASSERT_TRUE(Add(of_four, gradient, 500, 750).ok());
-  EXPECT_TRUE(of_four.awaits_seal());
+  EXPECT_TRUE(of_four.awaits_trailer());
   ASSERT_TRUE(Add(of_four, gradient, 0, 200).ok());
-  EXPECT_FALSE(of_four.awaits_seal()) << "that is not how a seal comes";
+  EXPECT_FALSE(of_four.awaits_trailer()) << "that is not how a trailer comes";
 }
 
 TEST(PushAssemblyTest, RefusesTooManySmallChunks) {
@@ -259,13 +259,13 @@ TEST_F(PushReceiverTest, MeasuresAMessageByItsValuesAsTheyTravel) {
   EXPECT_TRUE(std::holds_alternative<PushFraming::Refused>(*outcome));
 }
 
-TEST_F(PushReceiverTest, TakesASealWithABitForEachTensorOfTheLargestModel) {
-  PushSeal seal;
-  seal.absent.Add(TensorLayout::kTensorsMax - 1);
+TEST_F(PushReceiverTest, TakesATrailerWithABitForEachTensorOfTheLargestModel) {
+  PushTrailer trailer;
+  trailer.absent.Add(TensorLayout::kTensorsMax - 1);
   for (const uint64_t offset : {0, 1}) {
     PushReceiver receiver(engine_);
     const auto outcome = receiver.OnMessage(EncodePushChunk(
-        HeaderOf(2), offset, {{&kValue, 1}, std::make_shared<int>()}, Encoding::kFp32, seal));
+        HeaderOf(2), offset, {{&kValue, 1}, std::make_shared<int>()}, Encoding::kFp32, trailer));
 
     ASSERT_TRUE(outcome.ok()) << outcome.status();
     EXPECT_EQ(std::holds_alternative<PushFraming::NeedMore>(*outcome), offset == 0);

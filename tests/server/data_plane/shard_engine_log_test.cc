@@ -73,7 +73,7 @@ TEST_F(ShardEngineLogTest, NothingIsToldOfAPushThatTheLogLacks) {
   EXPECT_EQ(pull.answer().header->version, Version{1});
 }
 
-TEST_F(ShardEngineLogTest, TheSealOfWeightsNamesNoVersionThatTheLogLacks) {
+TEST_F(ShardEngineLogTest, TheTrailerOfWeightsNamesNoVersionThatTheLogLacks) {
   BeginTraining();
   KeptCall pull;
   Pull(pull, 0);
@@ -81,11 +81,11 @@ TEST_F(ShardEngineLogTest, TheSealOfWeightsNamesNoVersionThatTheLogLacks) {
   disk_.Close(kLogFiles);
   Push(1, 0);
   Await([this] { return engine_->Progress().version() == 1; }, "version 1");
-  EXPECT_EQ(engine_->SealOf(pull.answer())->newest, Version{0});
+  EXPECT_EQ(engine_->TrailerOf(pull.answer())->newest, Version{0});
 
   disk_.Open();
   ReplyTo(1);
-  Await([&] { return engine_->SealOf(pull.answer())->newest == Version{1}; }, "its name");
+  Await([&] { return engine_->TrailerOf(pull.answer())->newest == Version{1}; }, "its name");
 }
 
 TEST_F(ShardEngineLogTest, IsInitializedOnceItsWeightsAreOnTheDisk) {
@@ -117,7 +117,7 @@ TEST_F(ShardEngineLogTest, ServesNobodyBeforeTheCoordinatorHasHeardWhereItGoesOn
   EXPECT_EQ(PushAndWait(2, 1).version, Version{2});
 }
 
-TEST_F(ShardEngineLogTest, AnotherProcessGoesOnInTheSameLife) {
+TEST_F(ShardEngineLogTest, AnotherProcessGoesOnInTheSameGeneration) {
   BeginTraining();
   EXPECT_EQ(PushAndWait(1, 0).version, Version{1});
   OrderSave();
@@ -128,7 +128,7 @@ TEST_F(ShardEngineLogTest, AnotherProcessGoesOnInTheSameLife) {
   Kill();
   AwaitInitialized();
 
-  EXPECT_EQ(engine_->CurrentLife(), Life{});
+  EXPECT_EQ(engine_->CurrentGeneration(), Generation{});
   const Pulled pulled = PullAndWait();
   EXPECT_EQ(pulled.version, 3u);
   EXPECT_EQ(pulled.value, -3.0f);

@@ -162,7 +162,7 @@ class History {
     header.base = RandomBase(member.worker, header.slot);
     header.rests = !header.pull && random_.Below(4) == 0;
     header.clock = WorkerClock{++clocks_[member.worker]};
-    if (random_.Below(8) == 0) header.seal.absent.Add(random_.Below(2));
+    if (random_.Below(8) == 0) header.trailer.absent.Add(random_.Below(2));
     if (random_.Below(16) == 0) header.identity.incarnation = Incarnation{900 + random_.Below(3)};
     if (random_.Below(10) == 0) header.count = header.examples = 0;
     BegunPush begun = shard_->BeginPush(header);

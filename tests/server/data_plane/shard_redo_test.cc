@@ -127,7 +127,7 @@ TEST_F(ShardRedoTest, ASaveHasTheWeightsOfJobsThatWereUnfinished) {
   EXPECT_FALSE(shard_->has_job());
 }
 
-TEST_F(ShardRedoTest, GoesOnInTheSameLifeAndKnowsItsPushes) {
+TEST_F(ShardRedoTest, GoesOnInTheSameGenerationAndKnowsItsPushes) {
   Start(kAsync);
   EXPECT_EQ(Push(0, 1, 0).outcome, PushOutcome::kApplied);
   DoJobs();
@@ -136,7 +136,7 @@ TEST_F(ShardRedoTest, GoesOnInTheSameLifeAndKnowsItsPushes) {
 
   EndProcess();
 
-  EXPECT_EQ(shard_->machine().life(), Life{});
+  EXPECT_EQ(shard_->machine().generation(), Generation{});
   EXPECT_EQ(published(), Version{2});
   EXPECT_EQ(first_value(), -2.0f);
   const PushReply again = Push(1, 1, 0);

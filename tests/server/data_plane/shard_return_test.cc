@@ -46,13 +46,13 @@ class ShardReturnTest : public ShardServiceTest {
         "a checkpoint of version " + std::to_string(version));
   }
 
-  void AwaitLife(uint64_t life) {
+  void AwaitGeneration(uint64_t generation) {
     AwaitReport(
         [&](const v1::ShardStatus&) {
           const v1::SyncServerRequest report = Report();
-          return report.initialized() && report.life() == life;
+          return report.initialized() && report.generation() == generation;
         },
-        "life " + std::to_string(life));
+        "generation " + std::to_string(generation));
   }
 
   void OrderSave(uint64_t number) {
@@ -61,9 +61,9 @@ class ShardReturnTest : public ShardServiceTest {
     service_->OnOrders(orders_);
   }
 
-  void OrderReturn(uint64_t life, SavedVersion from) {
+  void OrderReturn(uint64_t generation, SavedVersion from) {
     ++orders_.number;
-    orders_.returns = {{.life = Life{life}, .from = from}};
+    orders_.returns = {{.generation = Generation{generation}, .from = from}};
     service_->OnOrders(orders_);
   }
 
@@ -76,9 +76,9 @@ class ShardReturnTest : public ShardServiceTest {
     service_->OnOrders(orders_);
   }
 
-  v1::PushReply PushOnes(uint64_t sequence, uint64_t base, uint64_t life = 0) {
+  v1::PushReply PushOnes(uint64_t sequence, uint64_t base, uint64_t generation = 0) {
     v1::PushHeader header = Header(0, sequence, base);
-    header.set_life(life);
+    header.set_generation(generation);
     return Push(header, std::vector<float>(kValues, 1.0f));
   }
 
@@ -88,7 +88,7 @@ class ShardReturnTest : public ShardServiceTest {
 
 TEST_F(ShardReturnTest, SavesItsInitialWeightsBeforeItReportsThem) {
   Start(kAsync, 2);
-  AwaitLife(0);
+  AwaitGeneration(0);
   const v1::SyncServerRequest report = Report();
   ASSERT_EQ(report.saved_size(), 1);
   EXPECT_EQ(report.saved(0).version(), 0u);
@@ -108,15 +108,15 @@ TEST_F(ShardReturnTest, ANewProcessGoesOnFromTheCheckpointThatIsOrdered) {
   EXPECT_FALSE(Report().initialized());
   AwaitSaved(1);
   OrderReturn(1, {.version = Version{1}});
-  AwaitLife(1);
+  AwaitGeneration(1);
 
   const Pulled pulled = Pull();
   EXPECT_EQ(pulled.version, 1u);
   EXPECT_EQ(pulled.values, std::vector<float>(kValues, -1.0f));
-  // The push that was lost does not count if it comes again: its life has ended.
+  // The push that was lost does not count if it comes again: its generation has ended.
   const v1::PushReply again = PushOnes(2, 1);
   EXPECT_EQ(again.outcome(), v1::TOO_STALE);
-  EXPECT_EQ(again.life(), 1u);
+  EXPECT_EQ(again.generation(), 1u);
   // Sequences begin anew.
   EXPECT_EQ(PushOnes(1, 1, 1).outcome(), v1::APPLIED);
   EXPECT_EQ(Pull(2).values, std::vector<float>(kValues, -2.0f));
@@ -136,7 +136,7 @@ TEST_F(ShardReturnTest, AShardThatLivesGoesBackAndTellsThoseWhoWait) {
               "a pull that waits");
 
   OrderReturn(1, {});
-  AwaitLife(1);
+  AwaitGeneration(1);
 
   v1::WeightsChunk chunk;
   EXPECT_FALSE(waiting->Read(&chunk));
@@ -167,7 +167,7 @@ TEST_F(ShardReturnTest, APushThatArrivesWhileTheShardGoesBackIsSentAgain) {
 
   EXPECT_TRUE(writer->Finish().ok());
   EXPECT_EQ(reply.outcome(), v1::RETRY_LATER);
-  AwaitLife(1);
+  AwaitGeneration(1);
   EXPECT_EQ(Pull().version, 0u);
 }
 
@@ -192,7 +192,7 @@ TEST_F(ShardReturnTest, ADamagedCheckpointIsNotListedAndTheShardWaitsForOtherOrd
   AwaitSaved(0);
   EXPECT_FALSE(Report().initialized());
   OrderReturn(1, {.version = Version{0}});
-  AwaitLife(1);
+  AwaitGeneration(1);
   EXPECT_EQ(Pull().version, 0u);
 }
 

@@ -40,7 +40,7 @@ struct Scene {
   void ExpectOnlySaved() {
     std::vector<std::string> names = {kLockName};
     for (const SavedVersion& saved : store->saved()) {
-      names.push_back(CheckpointDirectoryName({saved.life, saved.version}));
+      names.push_back(CheckpointDirectoryName({saved.generation, saved.version}));
       EXPECT_EQ(LoadContent(*store, saved).value(), Content::Of(Value(saved.version)));
     }
     EXPECT_EQ(Names(), names);

@@ -29,8 +29,8 @@ inline TensorLayout WholeModel() {
   return layout;
 }
 
-inline SavedVersion Saved(uint64_t life, uint64_t version, uint32_t stage = 0) {
-  return {.life = Life{life}, .version = Version{version}, .stage = stage};
+inline SavedVersion Saved(uint64_t generation, uint64_t version, uint32_t stage = 0) {
+  return {.generation = Generation{generation}, .version = Version{version}, .stage = stage};
 }
 
 /// The parts of a checkpoint.

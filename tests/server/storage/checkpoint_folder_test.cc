@@ -41,7 +41,7 @@ TEST(CheckpointFolderTest, OtherProgramsCanReadTheWeights) {
   const ModelMetadata expected = {{"written_by", "slipstream 0.1.0"},
                                   {"run", "00000000000000ab"},
                                   {"shard", "1"},
-                                  {"life", "2"},
+                                  {"generation", "2"},
                                   {"version", "7"},
                                   {"range", "2000:7000"}};
   EXPECT_EQ(file->metadata(), expected);

@@ -16,7 +16,7 @@ CheckpointManifest Example() {
           .facts = {.run = 0xab,
                     .shard = ShardId{1},
                     .range = {16, 26},
-                    .saved = {.life = Life{2}, .version = Version{1200}, .stage = 1}},
+                    .saved = {.generation = Generation{2}, .version = Version{1200}, .stage = 1}},
           .arrays = {{"weights", 10}, {"state0", 10}, {"state1", 5}},
           .files = {{"weights.safetensors", 240, {{1, 2}}},
                     {"arrays.bin", 60, {{3, 4}}},
@@ -37,7 +37,7 @@ TEST(CheckpointManifestTest, IsTextThatPeopleCanRead) {
             "run 00000000000000ab\n"
             "shard 1\n"
             "range 16:26\n"
-            "life 2\n"
+            "generation 2\n"
             "version 1200\n"
             "stage 1\n"
             "array 10 weights\n"
@@ -71,7 +71,7 @@ TEST(CheckpointManifestTest, RefusesALaterFormatThatHasOtherLines) {
   body.replace(body.find("format 4\nprogram 0.1.0"), 22, "format 5\nprogram 9.0.0");
   EXPECT_EQ(ParseManifest(WithChecksum(body)).value().format, 5u);
 
-  body.replace(body.find("\nlife"), 1, "\nmoon full\n");
+  body.replace(body.find("\ngeneration"), 1, "\nmoon full\n");
   const absl::Status refused = ParseManifest(WithChecksum(body)).status();
 
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
@@ -91,8 +91,8 @@ TEST(CheckpointManifestTest, RefusesFactsThatDoNotAgree) {
       {"file 240", "file 39"},
       {"shard 1", "shard 4294967297"},
       {"shard 1", "shard 01"},
-      {"life 2", "life -2"},
-      {"life 2", "life 2 "},
+      {"generation 2", "generation -2"},
+      {"generation 2", "generation 2 "},
       {"stage 1\n", ""},
       {"stage 1\n", "stage 1\nlog 0\n"},
       {"file 240", "file 18446744073709551615"},

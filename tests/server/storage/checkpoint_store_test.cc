@@ -224,7 +224,7 @@ TEST_F(CheckpointStoreTest, AFileThatDoesNotGoKeepsNothingElseFromBeingDone) {
   EXPECT_EQ(log_.Count(left + "/.nfs1: in use"), 1);
 }
 
-TEST_F(CheckpointStoreTest, RemovesWhatALifeLeavesBehindThatBeginsEarlier) {
+TEST_F(CheckpointStoreTest, RemovesWhatAGenerationLeavesBehindThatBeginsEarlier) {
   SaveAll({Saved(0, 5), Saved(0, 9), Saved(1, 7)});
 
   ASSERT_TRUE(store_->RemoveAfter(Saved(0, 5)).ok());

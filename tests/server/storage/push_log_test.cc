@@ -53,7 +53,7 @@ void AppendPush(PushLog& log) {
   header.batches = {{11, 3}, {20}};
   header.examples = 32;
   header.base = Version{8};
-  header.seal.loss = 0.25f;
+  header.trailer.loss = 0.25f;
   PushReply reply;
   reply.outcome = PushOutcome::kApplied;
   reply.version = Version{10};

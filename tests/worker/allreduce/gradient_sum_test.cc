@@ -24,12 +24,12 @@ bool Never() { return false; }
 /// Takes part in a round with a gradient that has the same value everywhere, and is finished in two
 /// parts.
 absl::StatusOr<GradientSum::Result> Contribute(GradientSum& sum, float value, uint32_t examples,
-                                               const PushSeal& seal = {}) {
+                                               const PushTrailer& trailer = {}) {
   const std::vector<float> gradient(kValues, value);
   GradientFeed& feed = sum.Begin({.gradient = gradient, .examples = examples});
   feed.OnGradientReady({500, kValues});
   feed.OnGradientReady({0, 500});
-  feed.Seal(seal);
+  feed.Seal(trailer);
   return sum.Finish();
 }
 
@@ -49,9 +49,9 @@ TEST(GradientSumTest, WeighsGradientsByTheirExamples) {
   EXPECT_THAT(results, Each(absl::OkStatus()));
 }
 
-TEST(GradientSumTest, MultipliesByTheFactorOfTheSeal) {
+TEST(GradientSumTest, MultipliesByTheFactorOfTheTrailer) {
   const auto results = RunRanks(2, [](Collective& collective) {
-    GradientSum sum(collective, kValues, {.bucket_values = 128, .waits_for_seal = true}, Never);
+    GradientSum sum(collective, kValues, {.bucket_values = 128, .waits_for_trailer = true}, Never);
     const float clip = collective.rank() == 0 ? 0.5f : 1.0f;
     const auto result = Contribute(sum, 8, 2, {.clip = clip});
     EXPECT_THAT(sum.sum(), Each(8.0f + 16.0f));

@@ -9,7 +9,7 @@
 #include "tests/worker/client/parameter_client_fixture.h"
 #include "worker/client/parameter_client.h"
 
-// Tests of a client one of whose shards comes back at another address, in a new life.
+// Tests of a client one of whose shards comes back at another address, in a new generation.
 
 namespace slipstream {
 namespace {
@@ -44,7 +44,7 @@ class MovedServerTest : public ParameterClientTest {
     EXPECT_EQ(weights_, all);
     EXPECT_TRUE(Push(*client_, 9).ok());
     ASSERT_EQ(elsewhere_.taken().size(), 1u);
-    EXPECT_EQ(elsewhere_.taken()[0].header.life(), 1u);
+    EXPECT_EQ(elsewhere_.taken()[0].header.generation(), 1u);
     EXPECT_EQ(elsewhere_.taken()[0].header.sequence(), 1u);
     EXPECT_EQ(first_.taken().size(), 3u);
     EXPECT_EQ(second_.taken().size(), 1u);

@@ -47,7 +47,7 @@ class NewestWeightsTest : public ParameterClientTest {
       const auto taken = newest_->Take(held_, weights_);
       if (!taken.ok()) return taken.status();
       for (const NewestWeights::Taken& part : *taken) {
-        held_[Value(part.shard)] = {part.header.life, part.header.version};
+        held_[Value(part.shard)] = {part.header.generation, part.header.version};
       }
       if (SteadyNow() > deadline) return absl::DeadlineExceededError("they did not come");
       std::this_thread::yield();
@@ -107,7 +107,7 @@ TEST_F(NewestWeightsTest, AsksAsAMemberThatDoesNotTrainForVersionsNewerThanItsLa
   }
 }
 
-TEST_F(NewestWeightsTest, AShardInALaterLifeHasNewerWeightsWhateverTheirVersion) {
+TEST_F(NewestWeightsTest, AShardInALaterGenerationHasNewerWeightsWhateverTheirVersion) {
   first_.SetVersion(4);
   ASSERT_TRUE(TakeUntil(4, 0).ok());
 
@@ -115,7 +115,7 @@ TEST_F(NewestWeightsTest, AShardInALaterLifeHasNewerWeightsWhateverTheirVersion)
 
   EXPECT_TRUE(Becomes([&] {
     const auto taken = newest_->Take(held_, weights_);
-    return taken.ok() && !taken->empty() && taken->front().header.life == Life{1};
+    return taken.ok() && !taken->empty() && taken->front().header.generation == Generation{1};
   }));
 }
 

@@ -282,21 +282,21 @@ TEST(GradientFeedTest, ASealMakesAllOfItFinal) {
   GradientFeed feed(100);
   feed.OnGradientReady({0, 100});
   EXPECT_FALSE(feed.is_over()) << "the step may still fail";
-  EXPECT_EQ(feed.seal(), PushSeal());
-  std::thread lane([&feed] { EXPECT_TRUE(feed.AwaitSeal()); });
+  EXPECT_EQ(feed.trailer(), PushTrailer());
+  std::thread lane([&feed] { EXPECT_TRUE(feed.AwaitTrailer()); });
 
   feed.Seal({.loss = 0.5f, .clip = 0.25f});
   lane.join();
 
   EXPECT_TRUE(feed.AwaitFinal(0));
   EXPECT_FALSE(feed.is_aborted());
-  EXPECT_EQ(feed.seal().clip, 0.25f);
+  EXPECT_EQ(feed.trailer().clip, 0.25f);
 }
 
 TEST(GradientFeedTest, AnAbortEndsEveryWait) {
   GradientFeed feed(100);
   feed.OnGradientReady({60, 100});
-  std::thread last([&feed] { EXPECT_FALSE(feed.AwaitSeal()); });
+  std::thread last([&feed] { EXPECT_FALSE(feed.AwaitTrailer()); });
   std::thread middle([&feed] { EXPECT_FALSE(feed.AwaitFinal(10)); });
 
   feed.Abort();

@@ -7,7 +7,7 @@
 #include "tests/worker/client/parameter_client_fixture.h"
 #include "worker/client/parameter_client.h"
 
-// Tests of a client whose shards go on from an older state, in a new life.
+// Tests of a client whose shards go on from an older state, in a new generation.
 
 namespace slipstream {
 namespace {
@@ -42,7 +42,7 @@ TEST_F(ReturnedShardTest, IsPulledFromAfterItsRefusalAndCountsPushesFromOneAgain
   EXPECT_EQ(weights_, ShardWeights());
   ASSERT_TRUE(Push(*client, 9).ok());
   const v1::PushHeader header = second_.taken().back().header;
-  EXPECT_EQ(header.life(), 1u);
+  EXPECT_EQ(header.generation(), 1u);
   EXPECT_EQ(header.sequence(), 1u);
   EXPECT_EQ(header.base_version(), 0u);
   EXPECT_EQ(first_.taken().back().header.sequence(), 3u);
@@ -76,7 +76,7 @@ TEST_F(ReturnedShardTest, IsWaitedForWhileItIsAwayAndWhileItHasNoWeights) {
   EXPECT_EQ(weights_, ShardWeights());
 }
 
-TEST_F(ReturnedShardTest, RevokesWeightsThatBrokeOffWithItsLife) {
+TEST_F(ReturnedShardTest, RevokesWeightsThatBrokeOffWithItsGeneration) {
   auto client = AfterOnePush();
   ASSERT_EQ(NextBatches(*client), (BatchRanges{{8u}}));
   second_.AddFault(FakeShard::Fault::kReturnWithinWeights);

@@ -48,7 +48,7 @@ class ShardExchangeTest : public testing::Test {
     push.header.identity = {.run = 5, .worker = WorkerId{1}, .incarnation = Incarnation{2}};
     push.header.sequence = Sequence{1};
     push.header.shard_map = map_.fingerprint();
-    push.header.seal.absent = absent_;
+    push.header.trailer.absent = absent_;
     push.values = gradient_;
     ShardExchange exchange(shard, push, WeightsArrival({}));
     const absl::StatusOr<std::optional<ExchangeAnswer>> answer = exchange.Next();

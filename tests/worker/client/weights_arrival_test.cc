@@ -91,11 +91,11 @@ TEST(WeightsArrivalTest, AVersionThatIsHereNeedNotBeSent) {
   std::vector<float> target = {9, 8, 7, 6, 5, 4};
   NotingListener listener;
   WeightsArrival arrival(target, 100, &listener);
-  arrival.StartFrom(kHeader.life, kHeader.version);
+  arrival.StartFrom(kHeader.generation, kHeader.version);
   WeightsHeader unchanged = kHeader;
   unchanged.unchanged = true;
 
-  EXPECT_TRUE(arrival.Holds(kHeader.life, kHeader.version));
+  EXPECT_TRUE(arrival.Holds(kHeader.generation, kHeader.version));
   ASSERT_TRUE(Take(arrival, unchanged, 0, 0, 0).ok());
   EXPECT_TRUE(arrival.is_complete());
   arrival.Finish();
@@ -113,10 +113,10 @@ TEST(WeightsArrivalTest, AVersionThatIsNotHereMustBeSent) {
 
   // A newer version has been announced, and may have overwritten the older one.
   WeightsArrival arrival(target);
-  arrival.StartFrom(kHeader.life, kHeader.version);
+  arrival.StartFrom(kHeader.generation, kHeader.version);
   const WeightsHeader newer{Version{4}, 6, std::nullopt};
   ASSERT_TRUE(Take(arrival, newer, 0, 0, 2).ok());
-  EXPECT_FALSE(arrival.Holds(kHeader.life, kHeader.version));
+  EXPECT_FALSE(arrival.Holds(kHeader.generation, kHeader.version));
   arrival.StartTry();
   EXPECT_EQ(Take(arrival, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
 }
@@ -124,14 +124,14 @@ TEST(WeightsArrivalTest, AVersionThatIsNotHereMustBeSent) {
 TEST(WeightsArrivalTest, AVersionThatWasWrittenOverMustBeSent) {
   std::vector<float> target(6);
   WeightsArrival arrival(target);
-  arrival.StartFrom(kHeader.life, kHeader.version);
+  arrival.StartFrom(kHeader.generation, kHeader.version);
   const auto taken_back = [] { return false; };
   EXPECT_TRUE(absl::IsUnavailable(
       arrival.Take(kHeader, 0, {std::as_bytes(std::span(kValues))}, taken_back)));
 
   arrival.StartTry();
 
-  EXPECT_FALSE(arrival.Holds(kHeader.life, kHeader.version));
+  EXPECT_FALSE(arrival.Holds(kHeader.generation, kHeader.version));
   WeightsHeader unchanged = kHeader;
   unchanged.unchanged = true;
   EXPECT_EQ(Take(arrival, unchanged, 0, 0, 0).code(), absl::StatusCode::kInternal);
@@ -237,7 +237,7 @@ TEST_F(WeightsReaderTest, WaitsForTheShardBehindWhereShardsAreInStep) {
   EXPECT_EQ(second_.pulls().size(), 1u);
 }
 
-TEST_F(WeightsReaderTest, WaitsForTheShardOfAnEarlierLifeWhateverItsVersion) {
+TEST_F(WeightsReaderTest, WaitsForTheShardOfAnEarlierGenerationWhateverItsVersion) {
   first_.KeepInStep();
   second_.KeepInStep();
   first_.ReturnTo(0);

@@ -419,8 +419,8 @@ TEST(WorkerCoreTest, GetsLevelFromAnyStartAndComputesEveryLaterRound) {
     for (int action = 0; action < 30; ++action) {
       const Action next = core.Next();
       if (const auto* pull = std::get_if<PullShards>(&next)) {
-        for (const auto& [shard, min_version, min_life] : pull->pulls) {
-          ASSERT_EQ(min_life, Life{0});
+        for (const auto& [shard, min_version, min_generation] : pull->pulls) {
+          ASSERT_EQ(min_generation, Generation{0});
           // A shard answers once it has the version, which the other member's pushes ensure.
           versions[Value(shard)] = std::max(versions[Value(shard)], Value(min_version));
           ASSERT_TRUE(send(shard).ok());

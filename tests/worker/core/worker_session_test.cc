@@ -60,11 +60,11 @@ TEST_F(RoundSessionTest, AnAnswerGivenAgainRevokesWeightsOnlyIfItBringsOthers) {
   EXPECT_FALSE(Answer(kShard0, PushOutcome::kDuplicate, 2, 8));
   EXPECT_TRUE(Answer(kShard0, PushOutcome::kDuplicate, 3, 12));
 
-  PushReply of_new_life = Reply(PushOutcome::kFutureVersion);
-  of_new_life.life = Life{1};
-  const absl::StatusOr<bool> revokes = session_.OnAnswer(kShard0, {.push = of_new_life});
+  PushReply of_new_generation = Reply(PushOutcome::kFutureVersion);
+  of_new_generation.generation = Generation{1};
+  const absl::StatusOr<bool> revokes = session_.OnAnswer(kShard0, {.push = of_new_generation});
   ASSERT_TRUE(revokes.ok()) << revokes.status();
-  EXPECT_TRUE(*revokes) << "they are lost with the shard's life";
+  EXPECT_TRUE(*revokes) << "they are lost with the shard's generation";
 }
 
 // Both answers broke off, and one shard has been heard again. The other may have gone on, too: a
@@ -114,7 +114,7 @@ TEST(WorkerSessionTest, AnExchangeOfAnotherSlotHoldsNoSlotBack) {
   EXPECT_EQ(session.Next(1), Action(WorkerCore::PullShards{{{kShard0, Version{0}}}}));
 }
 
-TEST(WorkerSessionTest, APullIsOfTheSequenceOfItsLife) {
+TEST(WorkerSessionTest, APullIsOfTheSequenceOfItsGeneration) {
   WorkerSession session({.core = {}});
   session.core().OnUnit({.id = 1, .first = 0, .batches = 3});
   ASSERT_TRUE(session.OnPulled(kShard0, 0, Weights(1)).ok());
@@ -123,10 +123,12 @@ TEST(WorkerSessionTest, APullIsOfTheSequenceOfItsLife) {
   session.BeginExchange(kShard0, 0);
   ASSERT_TRUE(session.OnAnswer(kShard0, {.push = Reply(PushOutcome::kApplied)}).ok());
   session.OnExchangeOver(kShard0, true);
-  session.core().OnReturned(Life{1});
+  session.core().OnReturned(Generation{1});
 
-  EXPECT_EQ(session.PullFor({.shard = kShard0, .min_life = Life{0}}, 0).sequence, Sequence{2});
-  EXPECT_EQ(session.PullFor({.shard = kShard0, .min_life = Life{1}}, 0).sequence, Sequence{1});
+  EXPECT_EQ(session.PullFor({.shard = kShard0, .min_generation = Generation{0}}, 0).sequence,
+            Sequence{2});
+  EXPECT_EQ(session.PullFor({.shard = kShard0, .min_generation = Generation{1}}, 0).sequence,
+            Sequence{1});
 }
 
 TEST(WorkerSessionTest, APushGoesToSomeShardsBeforeOthersAndIsOne) {

@@ -30,8 +30,8 @@ class WorkAskingTest : public testing::Test {
     return reply;
   }
 
-  std::optional<WorkNews> News(const v1::GetWorkReply& reply, Life life = {}) {
-    const absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(reply, life);
+  std::optional<WorkNews> News(const v1::GetWorkReply& reply, Generation generation = {}) {
+    const absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(reply, generation);
     EXPECT_TRUE(news.ok()) << news.status();
     return news.value_or(std::nullopt);
   }
@@ -72,13 +72,13 @@ TEST_F(WorkAskingTest, AStageThatTheWorkerCannotGoOverToChangesNothing) {
   }
 }
 
-TEST_F(WorkAskingTest, ALifeIsNewsIfTheWorkerDoesNotKnowIt) {
+TEST_F(WorkAskingTest, AGenerationIsNewsIfTheWorkerDoesNotKnowIt) {
   v1::GetWorkReply reply;
   reply.set_state(State::RETURNED);
-  reply.set_life(2);
+  reply.set_generation(2);
 
-  EXPECT_EQ(std::get<ShardsReturned>(News(reply, Life{1}).value()).life, Life{2});
-  EXPECT_EQ(News(reply, Life{2}), std::nullopt);
+  EXPECT_EQ(std::get<ShardsReturned>(News(reply, Generation{1}).value()).generation, Generation{2});
+  EXPECT_EQ(News(reply, Generation{2}), std::nullopt);
 }
 
 TEST_F(WorkAskingTest, WaitIsNoNewsAndTheEndIs) {

@@ -78,7 +78,7 @@ TEST_P(TrainingLoopTest, GoesOnWhereAShardReturnsToAnOlderVersionWhileItsWeights
 
   EXPECT_EQ(shards_[0]->taken().size(), 12u) << "a mini-batch was lost, or counted twice";
   EXPECT_LE(shards_[1]->taken().size(), 12u);
-  EXPECT_EQ(shards_[1]->taken().back().header.life(), 1u);
+  EXPECT_EQ(shards_[1]->taken().back().header.generation(), 1u);
 }
 
 TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun) {

@@ -182,9 +182,9 @@ class ShardStatus:
     composites: int = 0
     composite_parts: int = 0
     composite_staleness: float = 0.0
-    # The life of the shard: how often the run has made it go on from a checkpoint. `returned_to` is the
-    # version from which it began its life, and `versions_lost` how many later ones were known.
-    life: int = 0
+    # The generation of the shard: how often the run has made it go on from a checkpoint. `returned_to` is the
+    # version from which it began its generation, and `versions_lost` how many later ones were known.
+    generation: int = 0
     returned_to: int = 0
     versions_lost: int = 0
     # Its newest checkpoint; not set if it has made none.

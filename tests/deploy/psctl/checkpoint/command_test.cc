@@ -54,19 +54,20 @@ class CheckpointCommandTest : public testing::Test {
     fs::remove_all(resharded_);
   }
 
-  void Save(uint32_t shard, uint64_t life, uint64_t version, uint64_t run = kRun) {
+  void Save(uint32_t shard, uint64_t generation, uint64_t version, uint64_t run = kRun) {
     auto store = CheckpointStore::Open(disk_, directory_, run, ShardId{shard}).value();
     const std::vector<float> all = Weights(version);
     const ParameterRange& range = kRanges[shard];
     const CheckpointArray weights = {
         "weights", std::span<const float>(all).subspan(range.begin, range.size())};
-    ASSERT_TRUE(store
-                    ->Save({.run = run,
-                            .shard = ShardId{shard},
-                            .range = range,
-                            .saved = {.life = Life{life}, .version = Version{version}}},
-                           PartOf(Model(), range), "state", {&weights, 1})
-                    .ok());
+    ASSERT_TRUE(
+        store
+            ->Save({.run = run,
+                    .shard = ShardId{shard},
+                    .range = range,
+                    .saved = {.generation = Generation{generation}, .version = Version{version}}},
+                   PartOf(Model(), range), "state", {&weights, 1})
+            .ok());
   }
 
   std::string PathOf(uint32_t shard, const std::string& name) const {

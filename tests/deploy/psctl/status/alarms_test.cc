@@ -236,13 +236,14 @@ TEST(StatusAlarmsTest, NamesTheShardWhoseLogIsSlow) {
 TEST(StatusAlarmsTest, TellsOfAShardUntilItHasMadeAsManyVersionsAsItLost) {
   v1::RunStatus status = StatusWithCheckpoints();
   v1::ShardStatus& shard = *status.mutable_shards(1);
-  shard.set_life(1);
+  shard.set_generation(1);
   shard.set_returned_to(90);
   shard.set_versions_lost(30);
-  EXPECT_THAT(StatusAlarms(status),
-              ElementsAre(ScreenLine{"shard 1 went on from its checkpoint of version 90 (life 1); "
-                                     "it has lost at least 30 versions so far",
-                                     LineStyle::kWarning}));
+  EXPECT_THAT(
+      StatusAlarms(status),
+      ElementsAre(ScreenLine{"shard 1 went on from its checkpoint of version 90 (generation 1); "
+                             "it has lost at least 30 versions so far",
+                             LineStyle::kWarning}));
 
   shard.set_version(120);
   EXPECT_THAT(StatusAlarms(status), IsEmpty());

@@ -202,7 +202,7 @@ TEST(RunSummaryTest, CountsReturnsToCheckpointsAndWhatTheyLost) {
 
   status.set_checkpoint_interval_seconds(10);
   v1::ShardStatus& shard = *status.mutable_shards(1);
-  shard.set_life(2);
+  shard.set_generation(2);
   shard.set_returned_to(60);
   shard.set_versions_lost(7);
   shard.mutable_checkpoint()->set_version(90);
@@ -211,9 +211,9 @@ TEST(RunSummaryTest, CountsReturnsToCheckpointsAndWhatTheyLost) {
 
   const nlohmann::ordered_json summary = SummaryJson(status, "d", {});
   EXPECT_EQ(summary["returns"], 2);
-  EXPECT_EQ(summary["servers"][0]["life"], 0);
+  EXPECT_EQ(summary["servers"][0]["generation"], 0);
   const nlohmann::ordered_json& server = summary["servers"][1];
-  EXPECT_EQ(server["life"], 2);
+  EXPECT_EQ(server["generation"], 2);
   EXPECT_EQ(server["returned_to"], 60);
   EXPECT_EQ(server["versions_lost"], 7);
   EXPECT_EQ(server["checkpoint"]["version"], 90);

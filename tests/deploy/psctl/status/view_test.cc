@@ -165,12 +165,12 @@ TEST(StatusViewTest, ShowsCheckpointsWhereTheRunSavesSome) {
     shard.mutable_checkpoint()->set_age_seconds(4.1 + shard.shard());
     shard.mutable_checkpoint()->set_bytes(512 << 10);
   }
-  status.mutable_shards(1)->set_life(2);
+  status.mutable_shards(1)->set_generation(2);
   status.mutable_shards(1)->set_versions_lost(34);
   const std::string text = StatusText(status);
   EXPECT_THAT(text, HasSubstr("every 10.0 s; the oldest of the last ones 5.10 s ago, together 1.0 "
                               "MiB; 2 returns, at least 34 versions lost\n"));
-  EXPECT_THAT(text, ContainsRegex("heard +life +checkpoint\n"));
+  EXPECT_THAT(text, ContainsRegex("heard +generation +checkpoint\n"));
   EXPECT_THAT(text, ContainsRegex("200 ms ago +0 +90, 4.10 s ago\n"));
   EXPECT_THAT(text, ContainsRegex("200 ms ago +2 +91, 5.10 s ago\n"));
 }

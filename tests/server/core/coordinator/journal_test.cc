@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/core/coordinator/lives_fixture.h"
+#include "tests/server/core/coordinator/generations_fixture.h"
 
 // Tests of a coordinator that writes its state down, ends, and goes on from it.
 
 namespace slipstream {
 namespace {
 
-class CoordinatorJournalTest : public CoordinatorLivesTest {
+class CoordinatorJournalTest : public CoordinatorGenerationsTest {
  protected:
   /// Returns a coordinator that goes on from what this one has written down.
   std::unique_ptr<Coordinator> Copy(const RunSpec& spec) {
@@ -229,7 +229,7 @@ TEST_F(CoordinatorJournalTest, TheServerThatEndedWithTheCoordinatorIsReplacedAtO
   Report(1);  // The process that it knew.
   EXPECT_EQ(CountNotes("server replaced shard=1"), 0);
   Report(0);
-  EXPECT_EQ(OrderOf(0), (ShardReturn{.life = Life{1}, .from = Saved(40)}));
+  EXPECT_EQ(OrderOf(0), (ShardReturn{.generation = Generation{1}, .from = Saved(40)}));
   EXPECT_EQ(OrderOf(1), ShardReturn());
   ServerReport other = reports_[1];
   other.instance += 1;
@@ -248,7 +248,7 @@ TEST_F(CoordinatorJournalTest, InStepTheReturnWaitsForWhatTheOtherShardsHaveNow)
   reports_[1].saved.pop_back();
   Report(1);
 
-  EXPECT_EQ(OrderOf(0), (ShardReturn{.life = Life{1}, .from = Saved(20)}));
+  EXPECT_EQ(OrderOf(0), (ShardReturn{.generation = Generation{1}, .from = Saved(20)}));
   EXPECT_EQ(OrderOf(1), OrderOf(0));
 }
 

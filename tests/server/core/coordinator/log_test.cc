@@ -2,14 +2,14 @@
 
 #include <optional>
 
-#include "tests/server/core/coordinator/lives_fixture.h"
+#include "tests/server/core/coordinator/generations_fixture.h"
 
 // Tests of runs whose shards keep a log: a shard goes on where it was, and nobody returns.
 
 namespace slipstream {
 namespace {
 
-class CoordinatorLogTest : public CoordinatorLivesTest {
+class CoordinatorLogTest : public CoordinatorGenerationsTest {
  protected:
   static RunSpec Logged(Policy policy = Policy::kSoftsync) {
     RunSpec spec = Durable(policy);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/server/core/coordinator/lives_fixture.h"
+#include "tests/server/core/coordinator/generations_fixture.h"
 
 // Tests of what the coordinator does when workers are lost: whether their places in the view are
 // kept for others, and when the run gives up.
@@ -18,7 +18,7 @@ using testing::EndsWith;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-class CoordinatorLossesTest : public CoordinatorLivesTest {
+class CoordinatorLossesTest : public CoordinatorGenerationsTest {
  protected:
   static RunSpec Waiting(Policy policy = Policy::kHardsync) {
     RunSpec spec = Spec(policy);

@@ -7,18 +7,18 @@
 #include <utility>
 #include <vector>
 
-#include "tests/server/core/coordinator/lives_fixture.h"
+#include "tests/server/core/coordinator/generations_fixture.h"
 
 // Tests of the return of shards to checkpoints after their servers were started again.
 
 namespace slipstream {
 namespace {
 
-ShardReturn Order(uint64_t life, const SavedVersion& from) {
-  return {.life = Life{life}, .from = from};
+ShardReturn Order(uint64_t generation, const SavedVersion& from) {
+  return {.generation = Generation{generation}, .from = from};
 }
 
-TEST_F(CoordinatorLivesTest, WithoutCheckpointsARestartedServerEndsTheRun) {
+TEST_F(CoordinatorGenerationsTest, WithoutCheckpointsARestartedServerEndsTheRun) {
   RunSpec spec = Durable();
   spec.durability.level = DurabilitySpec::Level::kMemory;
   TrainDurably(spec);
@@ -30,7 +30,7 @@ TEST_F(CoordinatorLivesTest, WithoutCheckpointsARestartedServerEndsTheRun) {
             "checkpoints (durability.level)");
 }
 
-TEST_F(CoordinatorLivesTest, AShardReturnsAloneToItsNewestCheckpointInANewLife) {
+TEST_F(CoordinatorGenerationsTest, AShardReturnsAloneToItsNewestCheckpointInANewGeneration) {
   TrainDurably(Durable());
   Reach(50, {Saved(20), Saved(40)});
 
@@ -41,12 +41,13 @@ TEST_F(CoordinatorLivesTest, AShardReturnsAloneToItsNewestCheckpointInANewLife) 
 
   EXPECT_EQ(OrderOf(1), Order(1, Saved(40)));
   EXPECT_EQ(OrderOf(0), ShardReturn());
-  EXPECT_EQ(CountNotes("shard returned to a checkpoint shard=1 life=1 version=40 versions_lost=10"),
-            1);
+  EXPECT_EQ(
+      CountNotes("shard returned to a checkpoint shard=1 generation=1 version=40 versions_lost=10"),
+      1);
   EXPECT_EQ(coordinator().returns().shards()[1].versions_lost, 10u);
 }
 
-TEST_F(CoordinatorLivesTest, AShardThatIsThereIsNotOrderedAgain) {
+TEST_F(CoordinatorGenerationsTest, AShardThatIsThereIsNotOrderedAgain) {
   TrainDurably(Durable());
   Restart(1);
   NameCheckpoints(1);
@@ -60,7 +61,7 @@ TEST_F(CoordinatorLivesTest, AShardThatIsThereIsNotOrderedAgain) {
   EXPECT_EQ(coordinator().orders().number, number);
 }
 
-TEST_F(CoordinatorLivesTest, TheNextProcessDoesNotFollowTheOrderOfTheOneBefore) {
+TEST_F(CoordinatorGenerationsTest, TheNextProcessDoesNotFollowTheOrderOfTheOneBefore) {
   TrainDurably(Durable());
   Reach(50, {Saved(40)});
   Restart(1);
@@ -71,13 +72,13 @@ TEST_F(CoordinatorLivesTest, TheNextProcessDoesNotFollowTheOrderOfTheOneBefore) 
 
   Restart(1);
 
-  EXPECT_EQ(OrderOf(1), ShardReturn()) << "life 1 has gone on";
+  EXPECT_EQ(OrderOf(1), ShardReturn()) << "generation 1 has gone on";
   NameCheckpoints(1);
   EXPECT_EQ(OrderOf(1), Order(2, Saved(40)));
   EXPECT_EQ(coordinator().returns().shards()[1].versions_lost, 15u);
 }
 
-TEST_F(CoordinatorLivesTest, ALaterLifeIsNewerWhateverItsVersion) {
+TEST_F(CoordinatorGenerationsTest, ALaterGenerationIsNewerWhateverItsVersion) {
   TrainDurably(Durable());
   Reach(50, {Saved(40)});
   Restart(1);
@@ -92,7 +93,7 @@ TEST_F(CoordinatorLivesTest, ALaterLifeIsNewerWhateverItsVersion) {
   EXPECT_EQ(OrderOf(1), Order(2, Saved(10, 1)));
 }
 
-TEST_F(CoordinatorLivesTest, ACheckpointThatCannotBeReadIsFollowedByTheOneBefore) {
+TEST_F(CoordinatorGenerationsTest, ACheckpointThatCannotBeReadIsFollowedByTheOneBefore) {
   TrainDurably(Durable());
   Reach(50, {Saved(20), Saved(40)});
   Restart(1);
@@ -105,7 +106,7 @@ TEST_F(CoordinatorLivesTest, ACheckpointThatCannotBeReadIsFollowedByTheOneBefore
   EXPECT_EQ(coordinator().returns().shards()[1].versions_lost, 30u);
 }
 
-TEST_F(CoordinatorLivesTest, AShardThatHasNoCheckpointEndsTheRun) {
+TEST_F(CoordinatorGenerationsTest, AShardThatHasNoCheckpointEndsTheRun) {
   TrainDurably(Durable());
   Restart(1);
   saved_[1].clear();
@@ -117,7 +118,7 @@ TEST_F(CoordinatorLivesTest, AShardThatHasNoCheckpointEndsTheRun) {
             "weights are lost");
 }
 
-TEST_F(CoordinatorLivesTest, TheRunDrainsOnlyInTheLifeThatWasOrdered) {
+TEST_F(CoordinatorGenerationsTest, TheRunDrainsOnlyInTheGenerationThatWasOrdered) {
   TrainDurably(Durable());
   WorkAllAs(ada_);
   ASSERT_EQ(coordinator().phase(), Phase::kDraining);
@@ -129,7 +130,7 @@ TEST_F(CoordinatorLivesTest, TheRunDrainsOnlyInTheLifeThatWasOrdered) {
   NameCheckpoints(1);
   EXPECT_EQ(coordinator().phase(), Phase::kDraining);
 
-  reports_[1].initialized = reports_[1].drained = true;  // A report from the life before.
+  reports_[1].initialized = reports_[1].drained = true;  // A report from the generation before.
   Report(1);
   EXPECT_EQ(coordinator().phase(), Phase::kDraining);
   Follow(1);
@@ -140,7 +141,7 @@ TEST_F(CoordinatorLivesTest, TheRunDrainsOnlyInTheLifeThatWasOrdered) {
   EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
 }
 
-TEST_F(CoordinatorLivesTest, AShardOutOfStepThatReturnsLateDoesNotTakeTheRunBack) {
+TEST_F(CoordinatorGenerationsTest, AShardOutOfStepThatReturnsLateDoesNotTakeTheRunBack) {
   TrainDurably(Durable());
   WorkAllAs(ada_);
   for (uint32_t shard = 0; shard < 2; ++shard) {
@@ -152,11 +153,11 @@ TEST_F(CoordinatorLivesTest, AShardOutOfStepThatReturnsLateDoesNotTakeTheRunBack
   Restart(1);
   NameCheckpoints(1);
 
-  EXPECT_EQ(OrderOf(1).life, Life{1});
+  EXPECT_EQ(OrderOf(1).generation, Generation{1});
   EXPECT_EQ(coordinator().phase(), Phase::kEvaluating);
 }
 
-TEST_F(CoordinatorLivesTest, NobodyDiesWhileAShardIsAway) {
+TEST_F(CoordinatorGenerationsTest, NobodyDiesWhileAShardIsAway) {
   TrainDurably(Durable());
   Restart(1);
   NameCheckpoints(1);
@@ -167,7 +168,7 @@ TEST_F(CoordinatorLivesTest, NobodyDiesWhileAShardIsAway) {
   EXPECT_EQ(coordinator().membership().live(), 2u);
 }
 
-TEST_F(CoordinatorLivesTest, AServerThatStaysAwayEndsTheRun) {
+TEST_F(CoordinatorGenerationsTest, AServerThatStaysAwayEndsTheRun) {
   TrainDurably(Durable());
 
   LetPass(absl::Seconds(61), {0});
@@ -175,7 +176,7 @@ TEST_F(CoordinatorLivesTest, AServerThatStaysAwayEndsTheRun) {
   EXPECT_EQ(coordinator().failure(), "the server of shard 1 has not been heard for 1m00s");
 }
 
-TEST_F(CoordinatorLivesTest, InStepAllReturnToTheNewestVersionThatAllHave) {
+TEST_F(CoordinatorGenerationsTest, InStepAllReturnToTheNewestVersionThatAllHave) {
   TrainDurably(Durable(Policy::kHardsync));
   Reach(50, {Saved(20)});
   reports_[0].saved.push_back(Saved(40));
@@ -192,7 +193,7 @@ TEST_F(CoordinatorLivesTest, InStepAllReturnToTheNewestVersionThatAllHave) {
 
 /// A coordinator that was restored does not know how far the shard of its own process was. The
 /// others have gone on with it.
-TEST_F(CoordinatorLivesTest, InStepAShardHasLostWhatTheOthersTellOf) {
+TEST_F(CoordinatorGenerationsTest, InStepAShardHasLostWhatTheOthersTellOf) {
   TrainDurably(Durable(Policy::kHardsync));
   Reach(20, {Saved(20)});
   reports_[1].version = Version{60};
@@ -206,7 +207,7 @@ TEST_F(CoordinatorLivesTest, InStepAShardHasLostWhatTheOthersTellOf) {
   EXPECT_EQ(coordinator().returns().shards()[1].versions_lost, 40u);
 }
 
-TEST_F(CoordinatorLivesTest, InStepTheCheckpointThatAllReturnedToIsTheOneToKeep) {
+TEST_F(CoordinatorGenerationsTest, InStepTheCheckpointThatAllReturnedToIsTheOneToKeep) {
   TrainDurably(Durable(Policy::kHardsync));
   Reach(50, {Saved(20)});
   Reach(60, {Saved(40)});
@@ -220,7 +221,7 @@ TEST_F(CoordinatorLivesTest, InStepTheCheckpointThatAllReturnedToIsTheOneToKeep)
   EXPECT_EQ(coordinator().orders().save.safe, Saved(20));
 }
 
-TEST_F(CoordinatorLivesTest, InStepTheNewLifeIsHigherThanThatOfEveryShard) {
+TEST_F(CoordinatorGenerationsTest, InStepTheNewGenerationIsHigherThanThatOfEveryShard) {
   TrainDurably(Durable(Policy::kHardsync));
   Restart(1);
   NameCheckpoints(1);
@@ -233,7 +234,7 @@ TEST_F(CoordinatorLivesTest, InStepTheNewLifeIsHigherThanThatOfEveryShard) {
   EXPECT_EQ(OrderOf(1), Order(2, Saved(0)));
 }
 
-TEST_F(CoordinatorLivesTest, InStepNothingInCommonEndsTheRun) {
+TEST_F(CoordinatorGenerationsTest, InStepNothingInCommonEndsTheRun) {
   TrainDurably(Durable(Policy::kHardsync));
   reports_[0].saved = {Saved(10)};
   Restart(1);
@@ -245,7 +246,7 @@ TEST_F(CoordinatorLivesTest, InStepNothingInCommonEndsTheRun) {
             "its weights are lost");
 }
 
-TEST_F(CoordinatorLivesTest, InStepTheEpochsDoneStayKnownWhileShardZeroIsAway) {
+TEST_F(CoordinatorGenerationsTest, InStepTheEpochsDoneStayKnownWhileShardZeroIsAway) {
   TrainDurably(Durable(Policy::kHardsync));
   reports_[0].batches_of_rounds = 5;
   Reach(5);
@@ -258,7 +259,7 @@ TEST_F(CoordinatorLivesTest, InStepTheEpochsDoneStayKnownWhileShardZeroIsAway) {
   EXPECT_EQ(coordinator().batches_done(), 0u);
 }
 
-TEST_F(CoordinatorLivesTest, ACutAtTheDrainedVersionLeavesThePhaseAsItIs) {
+TEST_F(CoordinatorGenerationsTest, ACutAtTheDrainedVersionLeavesThePhaseAsItIs) {
   TrainDurably(Durable(Policy::kHardsync));
   reports_[0].batches_of_rounds = 8;
   Drain(8, {Saved(8)});
@@ -273,7 +274,7 @@ TEST_F(CoordinatorLivesTest, ACutAtTheDrainedVersionLeavesThePhaseAsItIs) {
   EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
 }
 
-TEST_F(CoordinatorLivesTest, ACutBeforeTheDrainedVersionMakesTheRunTrainAgain) {
+TEST_F(CoordinatorGenerationsTest, ACutBeforeTheDrainedVersionMakesTheRunTrainAgain) {
   TrainDurably(Durable(Policy::kHardsync));
   reports_[0].batches_of_rounds = 8;
   Drain(8, {Saved(6)});
@@ -286,7 +287,7 @@ TEST_F(CoordinatorLivesTest, ACutBeforeTheDrainedVersionMakesTheRunTrainAgain) {
   EXPECT_EQ(coordinator().orders().drain_version, Version{});
   EXPECT_FALSE(coordinator().end_reason().has_value());
   EXPECT_FALSE(coordinator().EvaluationFor(ada_.worker).has_value());
-  Report(0);  // It is still drained, in the life before.
+  Report(0);  // It is still drained, in the generation before.
   EXPECT_EQ(coordinator().phase(), Phase::kTraining);
 
   // It ends as if nothing had been.
@@ -302,7 +303,7 @@ TEST_F(CoordinatorLivesTest, ACutBeforeTheDrainedVersionMakesTheRunTrainAgain) {
 }
 
 /// Others may have begun a round after the return, which waits for all members.
-TEST_F(CoordinatorLivesTest, AWorkerWhoseRoundsAreOverGoesBackAlsoIfWorkHasEndedSince) {
+TEST_F(CoordinatorGenerationsTest, AWorkerWhoseRoundsAreOverGoesBackAlsoIfWorkHasEndedSince) {
   TrainDurably(Durable(Policy::kHardsync));
   Reach(5);
   Restart(1);
@@ -310,14 +311,14 @@ TEST_F(CoordinatorLivesTest, AWorkerWhoseRoundsAreOverGoesBackAlsoIfWorkHasEnded
 
   ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
 
-  const auto ask = [this](uint64_t life) {
-    return coordinator().AskWork(ada_, 0, std::nullopt, Life{life})->state;
+  const auto ask = [this](uint64_t generation) {
+    return coordinator().AskWork(ada_, 0, std::nullopt, Generation{generation})->state;
   };
   EXPECT_EQ(ask(0), WorkState::kReturned);
   EXPECT_EQ(ask(1), WorkState::kWait);
 }
 
-TEST_F(CoordinatorLivesTest, ACutInAnEarlierStageEndsTheRunUnlessItIsWhereTheStageBegins) {
+TEST_F(CoordinatorGenerationsTest, ACutInAnEarlierStageEndsTheRunUnlessItIsWhereTheStageBegins) {
   RunSpec spec = Durable(Policy::kBackup);
   spec.policies_before = {{.consistency = {.policy = Policy::kHardsync}, .until_epoch = 1}};
   TrainDurably(spec);
@@ -342,7 +343,7 @@ TEST_F(CoordinatorLivesTest, ACutInAnEarlierStageEndsTheRunUnlessItIsWhereTheSta
   EXPECT_EQ(coordinator().phase(), Phase::kFailed);
 }
 
-TEST_F(CoordinatorLivesTest, ACheckpointOfAStageThatIsNotIsRefused) {
+TEST_F(CoordinatorGenerationsTest, ACheckpointOfAStageThatIsNotIsRefused) {
   TrainDurably(Durable());
   ServerReport report = reports_[1];
   report.saved = {Saved(1, 0, 7)};

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "tests/server/core/coordinator/lives_fixture.h"
+#include "tests/server/core/coordinator/generations_fixture.h"
 
 // Tests of when shards are told to save their state, and which state all have.
 
@@ -372,7 +372,7 @@ TEST_F(SavesTest, AnOrderThatWillNotBeCarriedOutAnyMoreIsAwaitedUnderTheNextNumb
   EXPECT_EQ(Ask(false), 0u);
 }
 
-TEST_F(CoordinatorLivesTest, AnOperatorHearsWhenAllShardsHaveSaved) {
+TEST_F(CoordinatorGenerationsTest, AnOperatorHearsWhenAllShardsHaveSaved) {
   TrainDurably(Durable());
   coordinator().Tick(now_);
   Reach(5);
@@ -399,7 +399,7 @@ TEST_F(CoordinatorLivesTest, AnOperatorHearsWhenAllShardsHaveSaved) {
   EXPECT_EQ(*coordinator().OnSaveCheckpoint(*number, now_), *number);
 }
 
-TEST_F(CoordinatorLivesTest, AnOperatorHearsWhyNoShardSaves) {
+TEST_F(CoordinatorGenerationsTest, AnOperatorHearsWhyNoShardSaves) {
   RunSpec spec = Durable();
   Use(spec);
   EXPECT_EQ(
@@ -420,7 +420,7 @@ TEST_F(CoordinatorLivesTest, AnOperatorHearsWhyNoShardSaves) {
                 "the servers of this run make no checkpoints, as durability.level is memory"));
 }
 
-TEST_F(CoordinatorLivesTest, TheOrdersSayWhatToSaveWhileTheRunTrains) {
+TEST_F(CoordinatorGenerationsTest, TheOrdersSayWhatToSaveWhileTheRunTrains) {
   TrainDurably(Durable(Policy::kHardsync));
   coordinator().Tick(now_);
   EXPECT_EQ(coordinator().orders().save, (SaveOrder{.safe = Saved(0)}));
@@ -434,7 +434,7 @@ TEST_F(CoordinatorLivesTest, TheOrdersSayWhatToSaveWhileTheRunTrains) {
             (SaveOrder{.number = 1, .version = Version{8}, .safe = Saved(0)}));
 }
 
-TEST_F(CoordinatorLivesTest, NothingIsOrderedWhileAShardIsAway) {
+TEST_F(CoordinatorGenerationsTest, NothingIsOrderedWhileAShardIsAway) {
   TrainDurably(Durable());
   coordinator().Tick(now_);
   Restart(1);
@@ -449,7 +449,7 @@ TEST_F(CoordinatorLivesTest, NothingIsOrderedWhileAShardIsAway) {
   EXPECT_EQ(coordinator().orders().save.number, 1u);
 }
 
-TEST_F(CoordinatorLivesTest, WithoutCheckpointsNothingIsOrdered) {
+TEST_F(CoordinatorGenerationsTest, WithoutCheckpointsNothingIsOrdered) {
   RunSpec spec = Durable(Policy::kHardsync);
   spec.durability.level = DurabilitySpec::Level::kMemory;
   TrainDurably(spec);

@@ -76,7 +76,7 @@ TEST(ServersTest, MoreCheckpointsThanAServerMayHaveAreRefused) {
 
   report.saved.emplace_back();
   EXPECT_TRUE(absl::IsInvalidArgument(servers.Record(report, absl::UnixEpoch()).status()));
-  report.saved = {{.life = Life{Value(Servers::kLifeMax) + 1}}};
+  report.saved = {{.generation = Generation{Value(Servers::kGenerationMax) + 1}}};
   EXPECT_TRUE(absl::IsInvalidArgument(servers.Record(report, absl::UnixEpoch()).status()));
 }
 

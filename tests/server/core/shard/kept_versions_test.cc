@@ -48,13 +48,13 @@ TEST(KeptVersionsTest, AProcessThatEndsTakesTheVersionsBeforeWithIt) {
   versions.CheckInvariants(/*kept_max=*/2);
 }
 
-TEST(KeptVersionsTest, ALaterLifeBeginsWithTheVersionDecidedLast) {
+TEST(KeptVersionsTest, ALaterGenerationBeginsWithTheVersionDecidedLast) {
   KeptVersions versions = UpTo(2);
   versions.Decide({.stamp = StampOf(3)});
-  versions.BeginLife(Life{1});
+  versions.BeginGeneration(Generation{1});
 
-  EXPECT_EQ(versions.life(), Life{1});
-  EXPECT_EQ(versions.life_begin(), Version{3});
+  EXPECT_EQ(versions.generation(), Generation{1});
+  EXPECT_EQ(versions.generation_begin(), Version{3});
   EXPECT_EQ(versions.published(), Version{3});
   EXPECT_EQ(versions.Fault(), "");
 }

@@ -105,7 +105,7 @@ ShardOutput OutputOf(const ShardEvent& event, ShardMachine& machine) {
       EXPECT_TRUE(machine.OnCancelled(event.call)) << "it was waiting";
       return {};
     case ShardEvent::Kind::kReturn:
-      machine.Restore(Returned(*event.saved, event.life));
+      machine.Restore(Returned(*event.saved, event.generation));
       return {};
     case ShardEvent::Kind::kPush:
       break;
@@ -248,7 +248,7 @@ PushFacts RandomShard::NextPush(const Member& member, Version base) {
                           Value(machine_.members().At(member.worker).expected()), Value(base));
   push.header.identity = IdentityOf(member);
   push.header.kind = options_.pushes;
-  push.header.life = machine_.life();
+  push.header.generation = machine_.generation();
   push.header.examples = 1 + random_.Below(32);
   push.header.batches = {{random_.Below(100)}};
   push.header.clock = WorkerClock{clocks_[member.incarnation] + 1};
@@ -259,11 +259,11 @@ PushFacts RandomShard::NextPush(const Member& member, Version base) {
 }
 
 /// Returns a version that a worker may have: the newest published one, or a slightly older one of
-/// this life.
+/// this generation.
 Version RandomShard::RandomBase() {
   const uint64_t newest = Value(machine_.published());
   const uint64_t back = random_.Below(3) == 0 ? random_.Below(4) : 0;
-  return Version{std::max(newest - std::min(newest, back), Value(machine_.life_begin()))};
+  return Version{std::max(newest - std::min(newest, back), Value(machine_.generation_begin()))};
 }
 
 void RandomShard::Push(const PushFacts& push, double gradient, std::optional<PushOutcome> wrong) {
@@ -329,7 +329,8 @@ Stamp RandomShard::RandomStamp() {
 }
 
 void RandomShard::Pull() {
-  PullRequest request = {.shard_map = RandomShardPlan().shard_map, .min_life = machine_.life()};
+  PullRequest request = {.shard_map = RandomShardPlan().shard_map,
+                         .min_generation = machine_.generation()};
   if (setting_.awaits_readers && machine_.WaitingPulls() + sending_.size() > 0) return;
   if (random_.Below(2) == 0) {
     const uint32_t ahead = setting_.awaits_readers ? 0 : random_.Below(4);
@@ -413,7 +414,7 @@ void RandomShard::EndProcess() {
 /// The process ends, and the next one goes on from the state that was saved last.
 void RandomShard::Return() {
   if (saved_ == nullptr) return;
-  Happen({.kind = Kind::kReturn, .life = Life{++life_}, .saved = saved_});
+  Happen({.kind = Kind::kReturn, .generation = Generation{++generation_}, .saved = saved_});
   waiting_.clear();
   sending_.clear();
   sent_.clear();

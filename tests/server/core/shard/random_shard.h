@@ -55,8 +55,8 @@ struct ShardEvent {
   LagLimits readers = {};
   EndedProcess end = {};
 
-  /// The life that begins, and the state that it begins with.
-  Life life{};
+  /// The generation that begins, and the state that it begins with.
+  Generation generation{};
   std::shared_ptr<const ShardState> saved = {};
 };
 
@@ -190,7 +190,7 @@ class RandomShard {
   uint64_t orders_ = 0;
   uint64_t views_ = 1;
   uint64_t incarnations_ = 100;
-  uint64_t life_ = 0;
+  uint64_t generation_ = 0;
 };
 
 }  // namespace slipstream

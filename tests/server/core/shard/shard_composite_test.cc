@@ -330,8 +330,8 @@ TEST(BoundedCompositeTest, IsNotTakenBeyondTheStalenessBound) {
 
 TEST_F(CompositeTest, LacksTheTensorsThatNoneOfItsPartsHasAGradientFor) {
   Facts first = PushOf(0, 1, 0), second = PushOf(2, 1, 0);
-  for (const size_t tensor : {0, 5}) first.header.seal.absent.Add(tensor);
-  for (const size_t tensor : {5, 9}) second.header.seal.absent.Add(tensor);
+  for (const size_t tensor : {0, 5}) first.header.trailer.absent.Add(tensor);
+  for (const size_t tensor : {5, 9}) second.header.trailer.absent.Add(tensor);
   const Facts composite = CompositeOf({first, second});
 
   EXPECT_EQ(Reply(composite).outcome, PushOutcome::kApplied);
@@ -345,7 +345,7 @@ TEST_F(CompositeTest, HeadersOfPartsAreThoseOfTheirWorkers) {
   Facts first = ExchangeOf(0, 3, 5);
   first.header.batches = {{7, 2}};
   first.header.clock = WorkerClock{9};
-  first.header.seal.loss = 0.5f;
+  first.header.trailer.loss = 0.5f;
   const Facts composite = CompositeOf({PushOf(2, 1, 5), first});
 
   ASSERT_EQ(composite.header.parts.size(), 2u);

@@ -135,7 +135,7 @@ TEST(ShardMachineForecastTest, DoesNotKnowWhetherAGradientWillBeClipped) {
   ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
   ShardMachine::PushFacts clipped = PushOf(0, 1, 0);
-  clipped.header.seal.clip = 0.5f;
+  clipped.header.trailer.clip = 0.5f;
 
   driver.Push(clipped, 1);
 
@@ -148,11 +148,11 @@ TEST(ShardMachineForecastTest, DoesNotKnowWhichTensorsAGradientWillLack) {
   ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(1));
   ShardMachine::PushFacts partial = PushOf(0, 1, 0);
-  partial.header.seal.absent.Add(2);
+  partial.header.trailer.absent.Add(2);
 
   driver.Push(partial, 1);
 
-  EXPECT_EQ(driver.updates().back().update.absent, partial.header.seal.absent);
+  EXPECT_EQ(driver.updates().back().update.absent, partial.header.trailer.absent);
   EXPECT_EQ(driver.drafts(), 0u);
 }
 

@@ -305,7 +305,7 @@ TEST(AdmissionTest, AMemberThatBeginsManyPushesDoesNotKeepOthersOut) {
   EXPECT_EQ(driver.Push(PushOf(0, 1, 0)).reply.outcome, PushOutcome::kApplied);
 }
 
-TEST(AdmissionTest, PushesOfAnOlderLifeDoNotCountAsTheNewOnes) {
+TEST(AdmissionTest, PushesOfAnOlderGenerationDoNotCountAsTheNewOnes) {
   ShardMachineDriver driver(TestOptions({Policy::kAsync}));
   driver.Start(FoundingView(2));
   ASSERT_TRUE(IsAdmitted(driver.core(), PushOf(0, 1, 0).header));

@@ -55,7 +55,7 @@ class PushesCountOnce : public ShardProperty {
       const uint64_t staleness = Value(step.decided_before) - Value(push.header.base);
       const bool is_fresh = setting_.publishes || (push.header.count == 0 && !is_round);
       ASSERT_EQ(record.reply.staleness, is_fresh ? 0 : staleness);
-      ASSERT_EQ(record.reply.life, step.machine.life());
+      ASSERT_EQ(record.reply.generation, step.machine.generation());
       sent.emplace_back(push, record.reply);
       return;
     }
@@ -189,7 +189,7 @@ class SameThroughBytes : public ShardProperty {
       ++seen_.returns;
       ASSERT_EQ(step.machine.decided(), event.saved->versions.decided());
       ASSERT_EQ(step.machine.published(), step.machine.decided());
-      ASSERT_EQ(step.machine.life(), event.life);
+      ASSERT_EQ(step.machine.generation(), event.generation);
       event.saved = std::make_shared<ShardState>(FromBytes(EncodeShardState(*event.saved)));
     }
     const ShardEffect same = Apply(event, twin_);

@@ -22,14 +22,14 @@ namespace {
 
 using Policy = ConsistencySpec::Policy;
 
-/// Returns the push as it is in a later life.
-ShardMachine::PushFacts InLife(uint64_t life, ShardMachine::PushFacts push) {
-  push.header.life = Life{life};
+/// Returns the push as it is in a later generation.
+ShardMachine::PushFacts InGeneration(uint64_t generation, ShardMachine::PushFacts push) {
+  push.header.generation = Generation{generation};
   return push;
 }
 
-PullRequest InLife(uint64_t life, PullRequest pull) {
-  pull.min_life = Life{life};
+PullRequest InGeneration(uint64_t generation, PullRequest pull) {
+  pull.min_generation = Generation{generation};
   return pull;
 }
 
@@ -58,42 +58,43 @@ class ShardReturnTest : public testing::Test {
   std::optional<ShardMachineDriver> driver_;
 };
 
-TEST_F(ShardReturnTest, APushOfTheLifeBeforeThatIsLostIsRefused) {
+TEST_F(ShardReturnTest, APushOfTheGenerationBeforeThatIsLostIsRefused) {
   StartAsync();
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
   const std::string before = Describe(core());
 
   const PushReply repeated = driver_->Push(PushOf(0, 3, 2), 100).reply;
   EXPECT_EQ(repeated.outcome, PushOutcome::kTooStale);
-  EXPECT_EQ(repeated.life, Life{1});
+  EXPECT_EQ(repeated.generation, Generation{1});
   EXPECT_EQ(driver_->Push(PushOf(0, 4, 2), 10).reply.outcome, PushOutcome::kTooStale);
   EXPECT_EQ(Describe(core()), before);
 }
 
 /// The server died before the answer reached the worker.
-TEST_F(ShardReturnTest, APushOfTheLifeBeforeThatIsPartOfTheWeightsGetsItsAnswerAgain) {
+TEST_F(ShardReturnTest, APushOfTheGenerationBeforeThatIsPartOfTheWeightsGetsItsAnswerAgain) {
   StartAsync();
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
   const uint64_t examples = core().examples_applied();
 
   const PushReply repeated = driver_->Push(PushOf(0, 2, 1), 10).reply;
   EXPECT_EQ(repeated.outcome, PushOutcome::kDuplicate);
   EXPECT_EQ(repeated.first_outcome, PushOutcome::kApplied);
   EXPECT_EQ(repeated.version, Version{2});
-  EXPECT_EQ(repeated.life, Life{});
+  EXPECT_EQ(repeated.generation, Generation{});
   EXPECT_EQ(core().decided(), Version{2});
   EXPECT_EQ(core().examples_applied(), examples);
 
-  // It is known in later lives, too, until the member pushes in one of them.
+  // It is known in later generations, too, until the member pushes in one of them.
   driver_->OnSaveOrder(OrderOf(2));
-  driver_->Return(Life{2});
+  driver_->Return(Generation{2});
   EXPECT_EQ(driver_->Push(PushOf(0, 2, 1), 10).reply.outcome, PushOutcome::kDuplicate);
-  EXPECT_EQ(driver_->Push(InLife(2, PushOf(0, 1, 2)), 1).reply.outcome, PushOutcome::kApplied);
+  EXPECT_EQ(driver_->Push(InGeneration(2, PushOf(0, 1, 2)), 1).reply.outcome,
+            PushOutcome::kApplied);
 }
 
-TEST_F(ShardReturnTest, APullOfTheLifeBeforeIsAnsweredAtOnceAndMayBeTrainedOn) {
+TEST_F(ShardReturnTest, APullOfTheGenerationBeforeIsAnsweredAtOnceAndMayBeTrainedOn) {
   Start(WithSaves({Policy::kHardsync}));
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
 
   const PullDecision decision =
       driver_->Pull(TrainingPullOf(0, /*min_version=*/9, /*sequence=*/10));
@@ -104,38 +105,39 @@ TEST_F(ShardReturnTest, APullOfTheLifeBeforeIsAnsweredAtOnceAndMayBeTrainedOn) {
 }
 
 /// The shard makes versions again that have the numbers of versions which the reader may hold.
-TEST_F(ShardReturnTest, ValuesOfTheLifeBeforeAreNotBuiltUpon) {
+TEST_F(ShardReturnTest, ValuesOfTheGenerationBeforeAreNotBuiltUpon) {
   ShardMachine::Options options = WithSaves({Policy::kAsync});
   options.versions_kept = 2;
   Start(options);
-  driver_->Return(Life{1});
-  driver_->Push(InLife(1, PushOf(0, 1, 0)), 1);
+  driver_->Return(Generation{1});
+  driver_->Push(InGeneration(1, PushOf(0, 1, 0)), 1);
   driver_->PublishAll();
   PullRequest reader = {.shard_map = TestPlan().shard_map, .held = Version{1}};
 
   const ShardOutput of_old = driver_->core().OnPull(CallId{1001}, reader);
-  const ShardOutput of_new = driver_->core().OnPull(CallId{1002}, InLife(1, reader));
+  const ShardOutput of_new = driver_->core().OnPull(CallId{1002}, InGeneration(1, reader));
 
   EXPECT_EQ(of_old.answers.front().weights->base, std::nullopt);
   EXPECT_EQ(of_new.answers.front().weights->base, Version{1});
 }
 
-TEST_F(ShardReturnTest, InStepAPullOfALifeToComeTriesAgain) {
+TEST_F(ShardReturnTest, InStepAPullOfAGenerationToComeTriesAgain) {
   Start(WithSaves({Policy::kHardsync}));
 
-  const PullDecision early = driver_->Pull(InLife(1, TrainingPullOf(0)));
-  driver_->Return(Life{1});
-  const PullDecision late = driver_->Pull(InLife(1, TrainingPullOf(0)));
+  const PullDecision early = driver_->Pull(InGeneration(1, TrainingPullOf(0)));
+  driver_->Return(Generation{1});
+  const PullDecision late = driver_->Pull(InGeneration(1, TrainingPullOf(0)));
 
-  EXPECT_EQ(std::get<PullRefusal>(early), PullRefusal::kLaterLife);
+  EXPECT_EQ(std::get<PullRefusal>(early), PullRefusal::kLaterGeneration);
   EXPECT_TRUE(std::holds_alternative<Serve>(late));
 }
 
-/// Its worker has missed the end of a stage in which the life of one shard was that of all.
-TEST_F(ShardReturnTest, OutOfStepAPullOfALifeThatIsNotToComeIsAnswered) {
+/// Its worker has missed the end of a stage in which the generation of one shard was that of all.
+TEST_F(ShardReturnTest, OutOfStepAPullOfAGenerationThatIsNotToComeIsAnswered) {
   StartAsync();
 
-  const PullDecision decision = driver_->Pull(InLife(1, TrainingPullOf(0, /*min_version=*/9)));
+  const PullDecision decision =
+      driver_->Pull(InGeneration(1, TrainingPullOf(0, /*min_version=*/9)));
 
   EXPECT_EQ(std::get<Serve>(decision).version, Version{3});
 }
@@ -149,7 +151,7 @@ TEST_F(ShardReturnTest, TheStateOfALaterMomentLosesItsCallsToo) {
   ASSERT_EQ(core().pulls_under_way(), 2u);
   ASSERT_TRUE(core().state().intake.draft().has_value());
 
-  driver_->core().Restore(Returned(core().state(), Life{1}));
+  driver_->core().Restore(Returned(core().state(), Generation{1}));
 
   core().CheckInvariants();
   EXPECT_EQ(core().waiting(), 0u);
@@ -168,15 +170,15 @@ TEST_F(ShardReturnTest, MiniBatchesOfTheOpenRoundAreNamedAgainToTheSameMembers) 
   for (uint32_t worker = 0; worker < 2; ++worker) driver_->Pull(TrainingPullOf(worker, 0, 2));
   driver_->Push(PushOf(0, 2, 1), 50);
 
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
 
   EXPECT_EQ(driver_->LackedMembers().size(), 2u);
   for (uint32_t worker : {1u, 0u}) {
-    const PullDecision pulled = driver_->Pull(InLife(1, TrainingPullOf(worker)));
+    const PullDecision pulled = driver_->Pull(InGeneration(1, TrainingPullOf(worker)));
     EXPECT_EQ(std::get<Serve>(pulled).work->batches.first, 2 + worker);
   }
-  driver_->Push(InLife(1, PushOf(1, 1, 1)), 5);
-  driver_->Push(InLife(1, PushOf(0, 1, 1)), 5);
+  driver_->Push(InGeneration(1, PushOf(1, 1, 1)), 5);
+  driver_->Push(InGeneration(1, PushOf(0, 1, 1)), 5);
   EXPECT_EQ(driver_->weights(), (std::vector<double>{0, -1, -6}));
 }
 
@@ -187,9 +189,9 @@ TEST_F(ShardReturnTest, ADrainedShardOwesWorkAgainIfItReturnsToAnEarlierVersion)
   driver_->PublishAll();
   ASSERT_TRUE(core().is_drained());
 
-  driver_->core().Restore(Returned(driver_->saved().front(), Life{1}));
+  driver_->core().Restore(Returned(driver_->saved().front(), Generation{1}));
   EXPECT_FALSE(core().is_drained());
-  driver_->core().Restore(Returned(driver_->saved().back(), Life{1}));
+  driver_->core().Restore(Returned(driver_->saved().back(), Generation{1}));
   EXPECT_EQ(core().phase(), Phase::kTraining);
   driver_->OnPhase(Phase::kEvaluating, 1);
   EXPECT_TRUE(core().is_drained());
@@ -210,16 +212,17 @@ TEST_F(ShardReturnTest, AGradientOfAnEarlierStageIsLateAfterAReturnToo) {
   const absl::StatusOr<ShardState> saved =
       DecodeShardState(EncodeShardState(driver_->saved().back()));
   ASSERT_TRUE(saved.ok()) << saved.status();
-  driver_->core().Restore(Returned(*saved, Life{1}));
+  driver_->core().Restore(Returned(*saved, Generation{1}));
 
-  EXPECT_EQ(driver_->Push(InLife(1, PushOf(0, 1, 0))).reply.outcome, PushOutcome::kDroppedLate);
-  EXPECT_EQ(driver_->Push(InLife(1, PushOf(0, 2, 1))).reply.outcome, PushOutcome::kApplied);
+  EXPECT_EQ(driver_->Push(InGeneration(1, PushOf(0, 1, 0))).reply.outcome,
+            PushOutcome::kDroppedLate);
+  EXPECT_EQ(driver_->Push(InGeneration(1, PushOf(0, 2, 1))).reply.outcome, PushOutcome::kApplied);
   EXPECT_EQ(core().stage(), 1u);
 }
 
 /// A worker that has no work says so once. If that was after the state was saved, the shard never
 /// hears it again, and nobody must wait for it.
-TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisLife) {
+TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisGeneration) {
   ConsistencySpec ssp = {.policy = Policy::kSsp};
   ssp.parameters["slack"] = 0;
   Start(WithSaves(ssp));
@@ -236,56 +239,58 @@ TEST_F(ShardReturnTest, NobodyIsAwaitedWhoHasNotBeenHeardOfInThisLife) {
   ASSERT_EQ(driver_->saved().back().versions.decided(), Version{1});
   driver_->PublishAll();
 
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
 
-  PullRequest ahead = InLife(1, TrainingPullOf(0));
+  PullRequest ahead = InGeneration(1, TrainingPullOf(0));
   ahead.clock = WorkerClock{2};
   EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(ahead)));
   // If the other has work after all, it goes on at the clock of the slowest.
-  EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(InLife(1, TrainingPullOf(1)))));
+  EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(InGeneration(1, TrainingPullOf(1)))));
   EXPECT_EQ(core().members().At(WorkerId{1}).clock, WorkerClock{2});
 }
 
 /// The worker of a late repetition has gone on, and may wait at another shard for those that would
 /// wait for it here.
-TEST_F(ShardReturnTest, NobodyIsAwaitedForAPullOfTheLifeBefore) {
+TEST_F(ShardReturnTest, NobodyIsAwaitedForAPullOfTheGenerationBefore) {
   ConsistencySpec ssp = {.policy = Policy::kSsp};
   ssp.parameters["slack"] = 0;
   Start(WithSaves(ssp));
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
 
   EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(TrainingPullOf(1))));
 
-  PullRequest ahead = InLife(1, TrainingPullOf(0));
+  PullRequest ahead = InGeneration(1, TrainingPullOf(0));
   ahead.clock = WorkerClock{2};
   EXPECT_TRUE(std::holds_alternative<Serve>(driver_->Pull(ahead)));
 }
 
 TEST_F(ShardReturnTest, AnOrderFromBeforeTheReturnIsObeyedAfterIt) {
   StartAsync();
-  driver_->Return(Life{1});
+  driver_->Return(Generation{1});
 
   driver_->OnSaveOrder(OrderOf(2));
 
-  EXPECT_EQ(driver_->saved().back().versions.life(), Life{1});
+  EXPECT_EQ(driver_->saved().back().versions.generation(), Generation{1});
   EXPECT_EQ(driver_->saved().back().versions.decided(), Version{2});
 }
 
-TEST_F(ShardReturnTest, AShardMayReturnFromAStateThatItSavedInALaterLife) {
+TEST_F(ShardReturnTest, AShardMayReturnFromAStateThatItSavedInALaterGeneration) {
   StartAsync();
-  driver_->Return(Life{1});
-  driver_->Push(InLife(1, PushOf(0, 1, 2)), 1);
+  driver_->Return(Generation{1});
+  driver_->Push(InGeneration(1, PushOf(0, 1, 2)), 1);
   driver_->PublishAll();
   driver_->OnSaveOrder(OrderOf(2));
 
-  driver_->Return(Life{4});
+  driver_->Return(Generation{4});
 
-  EXPECT_EQ(core().life_begin(), Version{3});
-  EXPECT_EQ(driver_->Push(InLife(1, PushOf(0, 2, 3)), 1).reply.outcome, PushOutcome::kTooStale);
-  EXPECT_EQ(driver_->Push(InLife(4, PushOf(0, 1, 3)), 1).reply.outcome, PushOutcome::kApplied);
+  EXPECT_EQ(core().generation_begin(), Version{3});
+  EXPECT_EQ(driver_->Push(InGeneration(1, PushOf(0, 2, 3)), 1).reply.outcome,
+            PushOutcome::kTooStale);
+  EXPECT_EQ(driver_->Push(InGeneration(4, PushOf(0, 1, 3)), 1).reply.outcome,
+            PushOutcome::kApplied);
 }
 
-TEST_F(ShardReturnTest, InTheSameLifeASaveThatDidNotComeToTheDiskIsDueAgain) {
+TEST_F(ShardReturnTest, InTheSameGenerationASaveThatDidNotComeToTheDiskIsDueAgain) {
   StartAsync();
   ASSERT_EQ(core().state().saves.last_saved(), Version{2});
   const EndedProcess end = {.oldest_kept = Version{3}, .saved = Version{0}};

@@ -76,9 +76,9 @@ TEST_F(ShardStateFaultTest, WhatDoesNotFitIsNamed) {
             "it describes 0 versions up to 2, and 2 is published");
   EXPECT_EQ(FaultAfter([](State& state) {
               Spoil(state.versions,
-                    [](auto&, auto& life_begin, auto&...) { life_begin = Version{3}; });
+                    [](auto&, auto& generation_begin, auto&...) { generation_begin = Version{3}; });
             }),
-            "its life or its stage began after version 2");
+            "its generation or its stage began after version 2");
   EXPECT_EQ(FaultAfter([](State& state) { state.intake.BeginDraft({}, {}); }),
             "an update is drafted from another version than the newest");
   EXPECT_EQ(FaultAfter([](State& state) { state.waiting.Add(state.waiting.all().front()); }),

@@ -6,7 +6,7 @@
 #include "tests/worker/core/shard_answers.h"
 #include "worker/core/worker_core.h"
 
-// Tests of a worker whose shards go on from an older state, in a new life.
+// Tests of a worker whose shards go on from an older state, in a new generation.
 
 namespace slipstream {
 namespace {
@@ -16,20 +16,21 @@ using PullShards = WorkerCore::PullShards;
 using ComputeBatches = WorkerCore::ComputeBatches;
 using ReleaseShards = WorkerCore::ReleaseShards;
 
-constexpr Life kFirst{0};
-constexpr Life kSecond{1};
+constexpr Generation kFirst{0};
+constexpr Generation kSecond{1};
 
 RoundWork Compute(uint64_t batch) { return {RoundWork::Kind::kCompute, {batch}}; }
 
-WeightsHeader WeightsIn(Life life, uint64_t version, std::optional<RoundWork> work = std::nullopt) {
+WeightsHeader WeightsIn(Generation generation, uint64_t version,
+                        std::optional<RoundWork> work = std::nullopt) {
   WeightsHeader header = Weights(version, work);
-  header.life = life;
+  header.generation = generation;
   return header;
 }
 
-PushReply ReplyIn(Life life, PushOutcome outcome) {
+PushReply ReplyIn(Generation generation, PushOutcome outcome) {
   PushReply reply = Reply(outcome);
-  reply.life = life;
+  reply.generation = generation;
   return reply;
 }
 
@@ -51,7 +52,8 @@ WorkerCore AfterOnePush(WorkerCore::Options options = {}) {
   return core;
 }
 
-TEST(WorkerCoreLivesTest, AShardThatRefusesInANewLifeIsPulledFromAndItsSequenceBeginsAgain) {
+TEST(WorkerCoreGenerationsTest,
+     AShardThatRefusesInANewGenerationIsPulledFromAndItsSequenceBeginsAgain) {
   WorkerCore core = AfterOnePush();
   Begin(core);
 
@@ -67,7 +69,7 @@ TEST(WorkerCoreLivesTest, AShardThatRefusesInANewLifeIsPulledFromAndItsSequenceB
   EXPECT_EQ(core.Next(), Action(ComputeBatches{{{12}}, true})) << "shard 0 has counted batch 11";
 }
 
-TEST(WorkerCoreLivesTest, BatchesThatAllShardsRefuseAreNamedAgain) {
+TEST(WorkerCoreGenerationsTest, BatchesThatAllShardsRefuseAreNamedAgain) {
   WorkerCore core = AfterOnePush();
   Begin(core);
 
@@ -82,29 +84,29 @@ TEST(WorkerCoreLivesTest, BatchesThatAllShardsRefuseAreNamedAgain) {
   EXPECT_EQ(core.Next(), Action(ComputeBatches{{{11}}, true}));
 }
 
-TEST(WorkerCoreLivesTest, VersionsAreComparedWithinALife) {
+TEST(WorkerCoreGenerationsTest, VersionsAreComparedWithinAGeneration) {
   WorkerCore core({.shards = 1});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(7)).ok());
 
   EXPECT_TRUE(absl::IsAborted(core.OnWeights(kShard0, Weights(6))));
   EXPECT_TRUE(core.OnWeights(kShard0, WeightsIn(kSecond, 3)).ok());
-  EXPECT_TRUE(absl::IsAborted(core.OnWeights(kShard0, Weights(9)))) << "of the first life";
+  EXPECT_TRUE(absl::IsAborted(core.OnWeights(kShard0, Weights(9)))) << "of the first generation";
 }
 
-TEST(WorkerCoreLivesTest, AnAnswerFromALifeThatIsOverUsesUpNoSequence) {
+TEST(WorkerCoreGenerationsTest, AnAnswerFromAGenerationThatIsOverUsesUpNoSequence) {
   WorkerCore core({.shards = 1, .pushes_per_fetch = kNeverFetches});
   core.OnUnit({.id = 1, .first = 0, .batches = 9});
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(7)).ok());
   Begin(core);
 
-  // The new life shows itself beside the push, whose answer was on its way.
+  // The new generation shows itself beside the push, whose answer was on its way.
   ASSERT_TRUE(core.OnWeights(kShard0, WeightsIn(kSecond, 3)).ok());
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
 
   EXPECT_EQ(core.sequence(kShard0), Sequence{1});
 }
 
-TEST(WorkerCoreLivesTest, OtherSlotsGoOnUntilTheShardRefusesThem) {
+TEST(WorkerCoreGenerationsTest, OtherSlotsGoOnUntilTheShardRefusesThem) {
   WorkerCore core({.shards = 1, .depth = 2});
   core.OnUnit({.id = 1, .first = 0, .batches = 9});
   for (const uint32_t slot : {0u, 1u}) {
@@ -114,7 +116,7 @@ TEST(WorkerCoreLivesTest, OtherSlotsGoOnUntilTheShardRefusesThem) {
 
   ASSERT_TRUE(core.OnReply(kShard0, ReplyIn(kSecond, PushOutcome::kTooStale), 0).ok());
 
-  EXPECT_EQ(core.life(kShard0, 1), kFirst);
+  EXPECT_EQ(core.generation(kShard0, 1), kFirst);
   EXPECT_EQ(core.Next(1), Action(ComputeBatches{{{1}}, true}));
   core.OnBatchesDone(0);
   ASSERT_TRUE(core.OnWeights(kShard0, WeightsIn(kSecond, 5), 0).ok());
@@ -124,7 +126,7 @@ TEST(WorkerCoreLivesTest, OtherSlotsGoOnUntilTheShardRefusesThem) {
   EXPECT_EQ(core.Next(1), Action(PullShards{{{kShard0, Version{0}, kSecond}}}));
 }
 
-TEST(WorkerCoreLivesTest, WeightsThatBrokeOffInALifeThatIsOverAreLetGo) {
+TEST(WorkerCoreGenerationsTest, WeightsThatBrokeOffInAGenerationThatIsOverAreLetGo) {
   WorkerCore core = AfterOnePush();
 
   EXPECT_TRUE(absl::IsAborted(core.OnRepeatedReply(kShard0, Reply(PushOutcome::kTooStale))));
@@ -134,7 +136,7 @@ TEST(WorkerCoreLivesTest, WeightsThatBrokeOffInALifeThatIsOverAreLetGo) {
   EXPECT_EQ(core.sequence(kShard0), Sequence{1});
 }
 
-TEST(WorkerCoreLivesTest, WeightsOfANewLifeMayAnswerAPushOfTheLastAndBreakOff) {
+TEST(WorkerCoreGenerationsTest, WeightsOfANewGenerationMayAnswerAPushOfTheLastAndBreakOff) {
   WorkerCore core = AfterOnePush();
   Begin(core);
   ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kBuffered)).ok());
@@ -149,7 +151,7 @@ TEST(WorkerCoreLivesTest, WeightsOfANewLifeMayAnswerAPushOfTheLastAndBreakOff) {
   EXPECT_EQ(core.sequence(kShard0), Sequence{1});
 }
 
-TEST(WorkerCoreLivesTest, AReleaseThatComesTooLateLeavesTheWorkerAtRest) {
+TEST(WorkerCoreGenerationsTest, AReleaseThatComesTooLateLeavesTheWorkerAtRest) {
   WorkerCore core({.shards = 1, .releases_unused = true});
   (void)core.ClockOfPull(kShard0);
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(7)).ok());
@@ -158,9 +160,10 @@ TEST(WorkerCoreLivesTest, AReleaseThatComesTooLateLeavesTheWorkerAtRest) {
 
   ASSERT_TRUE(core.OnReply(kShard0, ReplyIn(kSecond, PushOutcome::kTooStale)).ok());
 
-  // The shard may remember that the worker was at work, so it is told the rest in its new life.
+  // The shard may remember that the worker was at work, so it is told the rest in its new
+  // generation.
   EXPECT_EQ(core.Next(), Action(ReleaseShards{{kShard0}}));
-  EXPECT_EQ(core.life(kShard0), kSecond);
+  EXPECT_EQ(core.generation(kShard0), kSecond);
   EXPECT_EQ(core.version(kShard0), Version{0});
   (void)core.TermsOfPush(kShard0, 0, false);
   ASSERT_TRUE(core.OnReply(kShard0, ReplyIn(kSecond, PushOutcome::kApplied)).ok());
@@ -178,7 +181,7 @@ class WorkerInStepTest : public testing::Test {
   WorkerCore core_{{.shards = 2, .in_step = true}};
 };
 
-TEST_F(WorkerInStepTest, AllShardsArePulledInTheLifeThatOneOfThemShows) {
+TEST_F(WorkerInStepTest, AllShardsArePulledInTheGenerationThatOneOfThemShows) {
   Begin(core_);
   ASSERT_TRUE(core_.OnReply(kShard0, Reply(PushOutcome::kApplied)).ok());
   ASSERT_TRUE(core_.OnWeights(kShard0, Weights(7, Compute(32))).ok());
@@ -188,7 +191,7 @@ TEST_F(WorkerInStepTest, AllShardsArePulledInTheLifeThatOneOfThemShows) {
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard1, Version{0}, kSecond}}}));
   ASSERT_TRUE(core_.OnWeights(kShard1, WeightsIn(kSecond, 4)).ok());
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{4}, kSecond}}}))
-      << "version 7 of the first life is no newer one";
+      << "version 7 of the first generation is no newer one";
   ASSERT_TRUE(core_.OnWeights(kShard0, WeightsIn(kSecond, 4, Compute(22))).ok());
 
   EXPECT_EQ(core_.Next(), Action(ComputeBatches{{{22}}, true}));
@@ -202,7 +205,7 @@ TEST_F(WorkerInStepTest, AShardThatHasYetToReturnIsNoReasonForAnExcuse) {
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard1, Version{4}, kSecond}}}));
 }
 
-TEST_F(WorkerInStepTest, ARoundThatEndsWithALifeIsNotExcused) {
+TEST_F(WorkerInStepTest, ARoundThatEndsWithAGenerationIsNotExcused) {
   Begin(core_);
   ASSERT_TRUE(core_.OnReply(kShard1, ReplyIn(kSecond, PushOutcome::kTooStale)).ok());
 

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_TESTS_SERVER_CORE_COORDINATOR_LIVES_FIXTURE_H_
-#define SLIPSTREAM_TESTS_SERVER_CORE_COORDINATOR_LIVES_FIXTURE_H_
+#ifndef SLIPSTREAM_TESTS_SERVER_CORE_COORDINATOR_GENERATIONS_FIXTURE_H_
+#define SLIPSTREAM_TESTS_SERVER_CORE_COORDINATOR_GENERATIONS_FIXTURE_H_
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,12 @@
 
 namespace slipstream {
 
-inline SavedVersion Saved(uint64_t version, uint64_t life = 0, uint32_t stage = 0) {
-  return {.life = Life{life}, .version = Version{version}, .stage = stage};
+inline SavedVersion Saved(uint64_t version, uint64_t generation = 0, uint32_t stage = 0) {
+  return {.generation = Generation{generation}, .version = Version{version}, .stage = stage};
 }
 
 /// A coordinator with two shards that make checkpoints, each with a report of its own.
-class CoordinatorLivesTest : public CoordinatorTest {
+class CoordinatorGenerationsTest : public CoordinatorTest {
  protected:
   using Policy = ConsistencySpec::Policy;
 
@@ -114,15 +114,15 @@ class CoordinatorLivesTest : public CoordinatorTest {
   /// The shard goes on from the checkpoint that it was ordered to.
   void Follow(uint32_t shard) {
     const ShardReturn order = coordinator().orders().returns.at(shard);
-    ASSERT_NE(order.life, Life{});
+    ASSERT_NE(order.generation, Generation{});
     reports_[shard].initialized = true;
     reports_[shard].drained = false;
-    reports_[shard].life = order.life;
+    reports_[shard].generation = order.generation;
     reports_[shard].version = order.from.version;
     Report(shard);
   }
 
-  /// Returns the order to return that stands for the shard; life 0 if there is none.
+  /// Returns the order to return that stands for the shard; generation 0 if there is none.
   ShardReturn OrderOf(uint32_t shard) {
     const std::vector<ShardReturn>& all = coordinator().orders().returns;
     return all.empty() ? ShardReturn() : all.at(shard);
@@ -134,4 +134,4 @@ class CoordinatorLivesTest : public CoordinatorTest {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_TESTS_SERVER_CORE_COORDINATOR_LIVES_FIXTURE_H_
+#endif  // SLIPSTREAM_TESTS_SERVER_CORE_COORDINATOR_GENERATIONS_FIXTURE_H_
