@@ -5,210 +5,294 @@
 
 #include "common/base/limits.h"
 #include "common/layout/tensor_layout.h"
+#include "common/wire/wire_fields.h"
 
 namespace slipstream {
+
+namespace v1 {
+
+// FromMessage finds them by their arguments.
+bool IsKnown(Durability durability) { return Durability_IsValid(durability); }
+bool IsKnown(Encoding encoding) { return Encoding_IsValid(encoding); }
+bool IsKnown(PushKind kind) { return PushKind_IsValid(kind); }
+bool IsKnown(PushOutcome outcome) { return PushOutcome_IsValid(outcome); }
+bool IsKnown(RoundWork::Kind kind) { return RoundWork::Kind_IsValid(kind); }
+
+}  // namespace v1
+
 namespace {
-
-absl::Status Missing(const std::string& field) {
-  return absl::InvalidArgumentError(field + ": missing");
-}
-
-absl::Status OutOfRange(const std::string& field, uint64_t value) {
-  return absl::InvalidArgumentError(field + ": " + std::to_string(value) + " is not possible");
-}
-
-absl::Status CheckCount(const std::string& field, uint64_t count) {
-  return count <= TensorLayout::kParametersMax ? absl::OkStatus() : OutOfRange(field, count);
-}
-
-absl::Status CheckChunkBytes(const std::string& field, uint32_t bytes) {
-  const bool possible = bytes == 0 || (bytes >= kChunkBytesMin && bytes <= kChunkBytesMax &&
-                                       bytes % sizeof(float) == 0);
-  return possible ? absl::OkStatus() : OutOfRange(field, bytes);
-}
-
-absl::Status CheckClock(const std::string& field, uint64_t clock) {
-  return clock <= Value(kWorkerClockMax) ? absl::OkStatus() : OutOfRange(field, clock);
-}
 
 /// Bounds mini-batch numbers so that sums of them cannot overflow.
 constexpr uint64_t kBatchMax = uint64_t{1} << 56;
 
-absl::StatusOr<BatchRange> FromWire(const std::string& field, const v1::BatchRange& wire) {
-  if (wire.count() == 0 || wire.count() > kBatchMax) {
-    return OutOfRange(field + ".count", wire.count());
+std::string Impossible(const char* field, uint64_t value) {
+  return FromMessage::Impossible(field, value);
+}
+
+std::string CountFault(uint64_t count) {
+  return count <= TensorLayout::kParametersMax ? "" : Impossible("count", count);
+}
+
+std::string ChunkBytesFault(uint32_t bytes) {
+  const bool possible = bytes == 0 || (bytes >= kChunkBytesMin && bytes <= kChunkBytesMax &&
+                                       bytes % sizeof(float) == 0);
+  return possible ? "" : Impossible("chunk_bytes", bytes);
+}
+
+/// Not all encodings carry weights.
+std::string WeightsEncodingFault(Encoding encoding) {
+  if (RowOf(encoding).carries_weights) return "";
+  return "weights_encoding: weights do not travel as " + std::string(RowOf(encoding).name);
+}
+
+/// Returns the first of them that is not empty.
+std::string FirstOf(std::string first, std::string second) {
+  return first.empty() ? second : first;
+}
+
+}  // namespace
+
+template <>
+struct WireOf<Identity> {
+  using Message = v1::Identity;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(run, run);
+    WIRE_FIELD(worker, worker);
+    WIRE_FIELD(incarnation, incarnation);
   }
-  if (wire.first() > kBatchMax) return OutOfRange(field + ".first", wire.first());
-  return BatchRange{wire.first(), wire.count()};
-}
+};
 
-v1::BatchRange ToWire(const BatchRange& range) {
-  v1::BatchRange wire;
-  wire.set_first(range.first);
-  wire.set_count(range.count);
-  return wire;
-}
-
-using BatchesOfWire = google::protobuf::RepeatedPtrField<v1::BatchRange>;
-
-absl::StatusOr<BatchRanges> FromWire(const std::string& field, const BatchesOfWire& wire) {
-  if (static_cast<size_t>(wire.size()) > kBatchRangesMax) {
-    return absl::InvalidArgumentError(field + ": " + std::to_string(wire.size()) +
-                                      " ranges, more than " + std::to_string(kBatchRangesMax));
+template <>
+struct WireOf<Stamp> {
+  using Message = v1::Stamp;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(publisher, publisher);
+    WIRE_FIELD(number, number);
   }
-  BatchRanges batches;
-  for (const v1::BatchRange& of_wire : wire) {
-    const absl::StatusOr<BatchRange> range = FromWire(field, of_wire);
-    if (!range.ok()) return range.status();
-    batches.push_back(*range);
+};
+
+template <>
+struct WireOf<BatchRange> {
+  using Message = v1::BatchRange;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(first, first);
+    WIRE_FIELD(count, count);
   }
-  return batches;
+  static std::string Fault(const BatchRange& range, const Message&) {
+    if (range.count == 0 || range.count > kBatchMax) return Impossible("count", range.count);
+    return range.first <= kBatchMax ? "" : Impossible("first", range.first);
+  }
+};
+
+template <>
+struct WireOf<PushPart> {
+  using Message = v1::PushPart;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(worker, worker);
+    WIRE_FIELD(incarnation, incarnation);
+    WIRE_FIELD(sequence, sequence);
+    WIRE_FIELD(base, base_version);
+    WIRE_FIELD(slot, slot);
+    WIRE_FIELD(clock, clock);
+    WIRE_FIELD(examples, examples);
+    WIRE_REPEATED(batches, batches, kBatchRangesMax);
+    WIRE_FIELD(rests, rests);
+    WIRE_FIELD(pull, pull);
+    WIRE_OPTIONAL(loss, loss);
+    WIRE_FIELD(checksum, checksum);
+  }
+  static std::string Fault(const PushPart& part, const Message&) {
+    return part.sequence == Sequence{} ? Impossible("sequence", 0) : "";
+  }
+};
+
+template <>
+struct WireOf<PushHeader> {
+  using Message = v1::PushHeader;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_REQUIRED(identity, identity);
+    WIRE_FIELD(sequence, sequence);
+    WIRE_FIELD(shard_map, shard_map);
+    WIRE_FIELD(base, base_version);
+    WIRE_FIELD(generation, generation);
+    WIRE_FIELD(count, count);
+    WIRE_FIELD(kind, kind);
+    WIRE_FIELD(examples, examples);
+    WIRE_REPEATED(batches, batches, kBatchRangesMax);
+    WIRE_FIELD(label, label);
+    WIRE_FIELD(pull, pull);
+    WIRE_FIELD(chunk_bytes, chunk_bytes);
+    WIRE_FIELD(slot, slot);
+    WIRE_FIELD(clock, clock);
+    WIRE_FIELD(rests, rests);
+    WIRE_FIELD(leaves_out, leaves_out);
+    WIRE_FIELD(holds_base, holds_base);
+    WIRE_FIELD(weights_encoding, weights_encoding);
+    WIRE_REPEATED(parts, parts, kFanoutMax);
+    WIRE_FIELD(weighs_examples, weighs_examples);
+  }
+  static std::string Fault(const PushHeader& header, const Message&) {
+    if (header.sequence == Sequence{} && header.parts.empty()) return Impossible("sequence", 0);
+    if (std::string fault = CountFault(header.count); !fault.empty()) return fault;
+    return FirstOf(ChunkBytesFault(header.chunk_bytes),
+                   WeightsEncodingFault(header.weights_encoding));
+  }
+};
+
+template <>
+struct WireOf<PushReply> {
+  using Message = v1::PushReply;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(outcome, outcome);
+    WIRE_FIELD(version, version);
+    WIRE_FIELD(generation, generation);
+    WIRE_FIELD(staleness, staleness);
+    WIRE_FIELD(durability, durability);  // Refusals have none.
+    WIRE_FIELD(expected, expected_sequence);
+    WIRE_FIELD(retry_after_ms, retry_after_ms);
+    WIRE_FIELD(message, message);
+    WIRE_FIELD(first_outcome, first_outcome);
+  }
+  static std::string Fault(const PushReply& reply, const Message& wire) {
+    if (wire.outcome() == 0) return Impossible("outcome", 0);
+    const bool tells_first = reply.outcome == PushOutcome::kDuplicate;
+    const bool is_first = wire.first_outcome() == v1::APPLIED ||
+                          wire.first_outcome() == v1::BUFFERED ||
+                          wire.first_outcome() == v1::DROPPED_LATE;
+    const bool is_possible = tells_first ? is_first : wire.first_outcome() == 0;
+    return is_possible ? "" : Impossible("first_outcome", wire.first_outcome());
+  }
+};
+
+template <>
+struct WireOf<PullRequest> {
+  using Message = v1::PullRequest;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_MESSAGE(identity, identity);
+    WIRE_FIELD(shard_map, shard_map);
+    WIRE_FIELD(min_version, min_version);
+    WIRE_FIELD(min_generation, min_generation);
+    WIRE_FIELD(trains, trains);
+    WIRE_FIELD(chunk_bytes, chunk_bytes);
+    WIRE_FIELD(sequence, sequence);
+    WIRE_FIELD(slot, slot);
+    WIRE_FIELD(clock, clock);
+    WIRE_FIELD(weights_encoding, weights_encoding);
+    WIRE_MESSAGE(exact, exact);
+    WIRE_FIELD(wants_trailer, wants_trailer);
+    WIRE_OPTIONAL(held, held_version);
+    WIRE_FIELD(reader, reader);
+  }
+  static std::string Fault(const PullRequest& request, const Message&) {
+    if (request.trains) {
+      if (!request.identity) return "identity (of a pull that trains): missing";
+      if (request.sequence == Sequence{}) return "sequence (of a pull that trains): missing";
+      if (request.exact) return "exact: a pull that trains takes the newest version";
+      if (request.held) return "held_version: a pull that trains takes whole weights";
+    }
+    return FirstOf(ChunkBytesFault(request.chunk_bytes),
+                   WeightsEncodingFault(request.weights_encoding));
+  }
+};
+
+template <>
+struct WireOf<RoundWork> {
+  using Message = v1::RoundWork;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(kind, kind);
+    if (wire.kind() == v1::RoundWork::COMPUTE) WIRE_REQUIRED(batches, batches);
+  }
+  static std::string Fault(const RoundWork&, const Message& wire) {
+    return wire.kind() == 0 ? Impossible("kind", 0) : "";
+  }
+};
+
+template <>
+struct WireOf<PartAnswer> {
+  using Message = v1::PartAnswer;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_MESSAGE(work, work);
+    WIRE_FIELD(clock, clock);
+  }
+};
+
+template <>
+struct WireOf<WeightsHeader> {
+  using Message = v1::WeightsHeader;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_FIELD(version, version);
+    WIRE_FIELD(generation, generation);
+    WIRE_FIELD(count, count);
+    WIRE_MESSAGE(work, work);
+    WIRE_FIELD(unchanged, unchanged);
+    WIRE_FIELD(clock, clock);
+    WIRE_FIELD(examples, examples);
+    WIRE_FIELD(stage, stage);
+    WIRE_MESSAGE(stamp, stamp);
+    WIRE_FIELD(label, label);
+    WIRE_REPEATED(parts, parts, kFanoutMax);
+  }
+  static std::string Fault(const WeightsHeader& header, const Message&) {
+    return CountFault(header.count);
+  }
+};
+
+template <>
+struct WireOf<InitializeHeader> {
+  using Message = v1::InitializeHeader;
+  template <typename Map, typename Self, typename Wire>
+  static void Fields(Map& map, Self& self, Wire& wire) {
+    WIRE_REQUIRED(identity, identity);
+    WIRE_FIELD(grant, grant);
+    WIRE_FIELD(shard_map, shard_map);
+    WIRE_FIELD(count, count);
+  }
+  static std::string Fault(const InitializeHeader& header, const Message&) {
+    return CountFault(header.count);
+  }
+};
+
+namespace {
+
+template <typename T>
+typename WireOf<T>::Message Written(const T& value) {
+  typename WireOf<T>::Message message;
+  ToMessage map;
+  WireOf<T>::Fields(map, value, message);
+  return message;
 }
 
-v1::PushPart ToWire(const PushPart& part) {
-  v1::PushPart wire;
-  wire.set_worker(Value(part.worker));
-  wire.set_incarnation(Value(part.incarnation));
-  wire.set_sequence(Value(part.sequence));
-  wire.set_base_version(Value(part.base));
-  wire.set_slot(part.slot);
-  wire.set_clock(Value(part.clock));
-  wire.set_examples(part.examples);
-  for (const BatchRange& range : part.batches) *wire.add_batches() = ToWire(range);
-  wire.set_rests(part.rests);
-  wire.set_pull(part.pull);
-  if (part.loss) wire.set_loss(*part.loss);
-  wire.set_checksum(part.checksum);
-  return wire;
-}
-
-absl::StatusOr<PushPart> FromWire(const v1::PushPart& wire) {
-  if (wire.sequence() == 0) return OutOfRange("header.parts.sequence", 0);
-  if (absl::Status s = CheckClock("header.parts.clock", wire.clock()); !s.ok()) return s;
-  absl::StatusOr<BatchRanges> batches = FromWire("header.parts.batches", wire.batches());
-  if (!batches.ok()) return batches.status();
-  PushPart part = {.worker = WorkerId{wire.worker()},
-                   .incarnation = Incarnation{wire.incarnation()},
-                   .sequence = Sequence{wire.sequence()},
-                   .base = Version{wire.base_version()},
-                   .slot = wire.slot(),
-                   .clock = WorkerClock{wire.clock()},
-                   .examples = wire.examples(),
-                   .batches = *std::move(batches),
-                   .rests = wire.rests(),
-                   .pull = wire.pull(),
-                   .loss = std::nullopt,
-                   .checksum = wire.checksum()};
-  if (wire.has_loss()) part.loss = wire.loss();
-  return part;
+/// `path` is that of the message, such as "header.".
+template <typename T>
+absl::StatusOr<T> Read(const char* path, const typename WireOf<T>::Message& wire) {
+  T value;
+  FromMessage map;
+  map.Read(value, wire);
+  if (!map.fault().empty()) return absl::InvalidArgumentError(path + map.fault());
+  return value;
 }
 
 }  // namespace
 
 v1::Encoding ToWire(Encoding encoding) { return static_cast<v1::Encoding>(encoding); }
-
-v1::Identity ToWire(const Identity& identity) {
-  v1::Identity wire;
-  wire.set_run(identity.run);
-  wire.set_worker(Value(identity.worker));
-  wire.set_incarnation(Value(identity.incarnation));
-  return wire;
-}
-
-v1::Stamp ToWire(const Stamp& stamp) {
-  v1::Stamp wire;
-  wire.set_publisher(Value(stamp.publisher));
-  wire.set_number(stamp.number);
-  return wire;
-}
-
-v1::PushHeader ToWire(const PushHeader& header) {
-  v1::PushHeader wire;
-  *wire.mutable_identity() = ToWire(header.identity);
-  wire.set_sequence(Value(header.sequence));
-  wire.set_shard_map(header.shard_map);
-  wire.set_base_version(Value(header.base));
-  wire.set_generation(Value(header.generation));
-  wire.set_count(header.count);
-  wire.set_examples(header.examples);
-  wire.set_kind(static_cast<v1::PushKind>(header.kind));
-  wire.set_label(header.label);
-  for (const BatchRange& range : header.batches) *wire.add_batches() = ToWire(range);
-  wire.set_pull(header.pull);
-  wire.set_chunk_bytes(header.chunk_bytes);
-  wire.set_slot(header.slot);
-  wire.set_clock(Value(header.clock));
-  wire.set_rests(header.rests);
-  wire.set_leaves_out(header.leaves_out);
-  wire.set_holds_base(header.holds_base);
-  wire.set_weights_encoding(ToWire(header.weights_encoding));
-  for (const PushPart& part : header.parts) *wire.add_parts() = ToWire(part);
-  wire.set_weighs_examples(header.weighs_examples);
-  return wire;
-}
-
-v1::PushReply ToWire(const PushReply& reply) {
-  v1::PushReply wire;
-  wire.set_outcome(static_cast<v1::PushOutcome>(reply.outcome));
-  wire.set_version(Value(reply.version));
-  wire.set_generation(Value(reply.generation));
-  wire.set_staleness(reply.staleness);
-  wire.set_durability(static_cast<v1::Durability>(reply.durability));
-  wire.set_expected_sequence(Value(reply.expected));
-  wire.set_retry_after_ms(reply.retry_after_ms);
-  wire.set_message(reply.message);
-  if (reply.first_outcome.has_value()) {
-    wire.set_first_outcome(static_cast<v1::PushOutcome>(*reply.first_outcome));
-  }
-  return wire;
-}
-
-v1::PullRequest ToWire(const PullRequest& request) {
-  v1::PullRequest wire;
-  if (request.identity) *wire.mutable_identity() = ToWire(*request.identity);
-  wire.set_shard_map(request.shard_map);
-  wire.set_min_version(Value(request.min_version));
-  wire.set_min_generation(Value(request.min_generation));
-  wire.set_trains(request.trains);
-  wire.set_chunk_bytes(request.chunk_bytes);
-  wire.set_sequence(Value(request.sequence));
-  wire.set_slot(request.slot);
-  wire.set_clock(Value(request.clock));
-  wire.set_weights_encoding(ToWire(request.weights_encoding));
-  if (request.exact) *wire.mutable_exact() = ToWire(*request.exact);
-  wire.set_wants_trailer(request.wants_trailer);
-  if (request.held) wire.set_held_version(Value(*request.held));
-  wire.set_reader(request.reader);
-  return wire;
-}
-
-v1::RoundWork ToWire(const RoundWork& work) {
-  v1::RoundWork wire;
-  wire.set_kind(static_cast<v1::RoundWork::Kind>(work.kind));
-  if (work.kind == RoundWork::Kind::kCompute) *wire.mutable_batches() = ToWire(work.batches);
-  return wire;
-}
-
-v1::WeightsHeader ToWire(const WeightsHeader& header) {
-  v1::WeightsHeader wire;
-  wire.set_version(Value(header.version));
-  wire.set_generation(Value(header.generation));
-  wire.set_count(header.count);
-  if (header.work) *wire.mutable_work() = ToWire(*header.work);
-  wire.set_unchanged(header.unchanged);
-  wire.set_clock(Value(header.clock));
-  wire.set_examples(header.examples);
-  wire.set_stage(header.stage);
-  if (header.stamp) *wire.mutable_stamp() = ToWire(*header.stamp);
-  wire.set_label(header.label);
-  for (const PartAnswer& part : header.parts) {
-    v1::PartAnswer& of_wire = *wire.add_parts();
-    if (part.work) *of_wire.mutable_work() = ToWire(*part.work);
-    of_wire.set_clock(Value(part.clock));
-  }
-  return wire;
-}
-
+v1::Identity ToWire(const Identity& identity) { return Written(identity); }
+v1::PushHeader ToWire(const PushHeader& header) { return Written(header); }
+v1::PushReply ToWire(const PushReply& reply) { return Written(reply); }
+v1::PullRequest ToWire(const PullRequest& request) { return Written(request); }
+v1::WeightsHeader ToWire(const WeightsHeader& header) { return Written(header); }
+v1::InitializeHeader ToWire(const InitializeHeader& header) { return Written(header); }
+v1::RoundWork ToWire(const RoundWork& work) { return Written(work); }
+v1::Stamp ToWire(const Stamp& stamp) { return Written(stamp); }
 v1::WeightsTrailer ToWire(const WeightsTrailer& trailer) {
   v1::WeightsTrailer wire;
   wire.set_newest_version(Value(trailer.newest));
@@ -216,190 +300,34 @@ v1::WeightsTrailer ToWire(const WeightsTrailer& trailer) {
   return wire;
 }
 
-v1::InitializeHeader ToWire(const InitializeHeader& header) {
-  v1::InitializeHeader wire;
-  *wire.mutable_identity() = ToWire(header.identity);
-  wire.set_grant(header.grant);
-  wire.set_shard_map(header.shard_map);
-  wire.set_count(header.count);
-  return wire;
-}
-
 absl::StatusOr<Encoding> FromWire(std::string_view field, v1::Encoding wire) {
   if (!v1::Encoding_IsValid(wire)) {
-    return absl::InvalidArgumentError(std::string(field) + ": " + std::to_string(wire) +
-                                      " is no encoding that is known here");
+    return absl::InvalidArgumentError(FromMessage::Unknown(field, wire));
   }
   return static_cast<Encoding>(wire);
 }
 
-/// Does the same for weights, which not all encodings carry.
-absl::StatusOr<Encoding> WeightsEncoding(std::string_view field, v1::Encoding wire) {
-  const absl::StatusOr<Encoding> encoding = FromWire(field, wire);
-  if (!encoding.ok() || RowOf(*encoding).carries_weights) return encoding;
-  return absl::InvalidArgumentError(std::string(field) + ": weights do not travel as " +
-                                    std::string(RowOf(*encoding).name));
-}
-
-Identity FromWire(const v1::Identity& wire) {
-  return {wire.run(), WorkerId{wire.worker()}, Incarnation{wire.incarnation()}};
-}
-
-Stamp FromWire(const v1::Stamp& wire) {
-  return {.publisher = Incarnation{wire.publisher()}, .number = wire.number()};
-}
+Identity FromWire(const v1::Identity& wire) { return *Read<Identity>("identity.", wire); }
 
 absl::StatusOr<PushHeader> FromWire(const v1::PushHeader& wire) {
-  if (!wire.has_identity()) return Missing("header.identity");
-  const bool is_of_worker = wire.parts().empty();
-  if (wire.sequence() == 0 && is_of_worker) return OutOfRange("header.sequence", 0);
-  if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
-  if (absl::Status s = CheckClock("header.clock", wire.clock()); !s.ok()) return s;
-  if (absl::Status s = CheckChunkBytes("header.chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
-  const absl::StatusOr<Encoding> encoding =
-      WeightsEncoding("header.weights_encoding", wire.weights_encoding());
-  if (!encoding.ok()) return encoding.status();
-  PushHeader header;
-  header.identity = FromWire(wire.identity());
-  header.sequence = Sequence{wire.sequence()};
-  header.shard_map = wire.shard_map();
-  header.base = Version{wire.base_version()};
-  header.generation = Generation{wire.generation()};
-  header.count = wire.count();
-  if (!v1::PushKind_IsValid(wire.kind())) {
-    return OutOfRange("header.kind", static_cast<uint64_t>(wire.kind()));
-  }
-  header.kind = static_cast<PushKind>(wire.kind());
-  header.examples = wire.examples();
-  header.label = wire.label();
-  absl::StatusOr<BatchRanges> batches = FromWire("header.batches", wire.batches());
-  if (!batches.ok()) return batches.status();
-  header.batches = *std::move(batches);
-  header.pull = wire.pull();
-  header.chunk_bytes = wire.chunk_bytes();
-  header.slot = wire.slot();
-  header.clock = WorkerClock{wire.clock()};
-  header.rests = wire.rests();
-  header.leaves_out = wire.leaves_out();
-  header.holds_base = wire.holds_base();
-  header.weights_encoding = *encoding;
-  if (static_cast<size_t>(wire.parts_size()) > kFanoutMax) {
-    return absl::InvalidArgumentError("header.parts: " + std::to_string(wire.parts_size()) +
-                                      ", more than " + std::to_string(kFanoutMax));
-  }
-  for (const v1::PushPart& of_wire : wire.parts()) {
-    absl::StatusOr<PushPart> part = FromWire(of_wire);
-    if (!part.ok()) return part.status();
-    header.parts.push_back(*std::move(part));
-  }
-  header.weighs_examples = wire.weighs_examples();
-  return header;
+  return Read<PushHeader>("header.", wire);
 }
 
 absl::StatusOr<PushReply> FromWire(const v1::PushReply& wire) {
-  if (wire.outcome() == 0 || !v1::PushOutcome_IsValid(wire.outcome())) {
-    return OutOfRange("push.outcome", static_cast<uint64_t>(wire.outcome()));
-  }
-  const bool tells_first = wire.outcome() == v1::DUPLICATE;
-  const bool is_first = wire.first_outcome() == v1::APPLIED ||
-                        wire.first_outcome() == v1::BUFFERED ||
-                        wire.first_outcome() == v1::DROPPED_LATE;
-  if (tells_first ? !is_first : wire.first_outcome() != 0) {
-    return OutOfRange("push.first_outcome", static_cast<uint64_t>(wire.first_outcome()));
-  }
-  if (!v1::Durability_IsValid(wire.durability())) {
-    return OutOfRange("push.durability", static_cast<uint64_t>(wire.durability()));
-  }
-  PushReply reply;
-  reply.outcome = static_cast<PushOutcome>(wire.outcome());
-  reply.version = Version{wire.version()};
-  reply.generation = Generation{wire.generation()};
-  reply.staleness = wire.staleness();
-  // Refusals have no durability.
-  if (wire.durability() != 0) reply.durability = static_cast<Durability>(wire.durability());
-  reply.expected = Sequence{wire.expected_sequence()};
-  reply.retry_after_ms = wire.retry_after_ms();
-  reply.message = wire.message();
-  if (wire.first_outcome() != 0) {
-    reply.first_outcome = static_cast<PushOutcome>(wire.first_outcome());
-  }
-  return reply;
+  return Read<PushReply>("push.", wire);
 }
 
 absl::StatusOr<PullRequest> FromWire(const v1::PullRequest& wire) {
-  if (absl::Status s = CheckChunkBytes("chunk_bytes", wire.chunk_bytes()); !s.ok()) return s;
-  if (absl::Status s = CheckClock("clock", wire.clock()); !s.ok()) return s;
-  if (wire.trains() && !wire.has_identity()) return Missing("identity (of a pull that trains)");
-  if (wire.trains() && wire.sequence() == 0) return Missing("sequence (of a pull that trains)");
-  const absl::StatusOr<Encoding> encoding =
-      WeightsEncoding("weights_encoding", wire.weights_encoding());
-  if (!encoding.ok()) return encoding.status();
-  PullRequest request;
-  if (wire.has_identity()) request.identity = FromWire(wire.identity());
-  request.shard_map = wire.shard_map();
-  request.min_version = Version{wire.min_version()};
-  request.min_generation = Generation{wire.min_generation()};
-  request.trains = wire.trains();
-  request.chunk_bytes = wire.chunk_bytes();
-  request.sequence = Sequence{wire.sequence()};
-  request.slot = wire.slot();
-  request.clock = WorkerClock{wire.clock()};
-  request.weights_encoding = *encoding;
-  if (wire.has_exact() && wire.trains()) {
-    return absl::InvalidArgumentError("exact: a pull that trains takes the newest version");
-  }
-  if (wire.has_exact()) request.exact = FromWire(wire.exact());
-  request.wants_trailer = wire.wants_trailer();
-  if (wire.has_held_version() && wire.trains()) {
-    return absl::InvalidArgumentError("held_version: a pull that trains takes whole weights");
-  }
-  if (wire.has_held_version()) request.held = Version{wire.held_version()};
-  request.reader = wire.reader();
-  return request;
+  return Read<PullRequest>("", wire);
 }
 
 absl::StatusOr<RoundWork> FromWire(const v1::RoundWork& wire) {
-  if (wire.kind() == 0 || !v1::RoundWork::Kind_IsValid(wire.kind())) {
-    return OutOfRange("work.kind", static_cast<uint64_t>(wire.kind()));
-  }
-  RoundWork work = {.kind = static_cast<RoundWork::Kind>(wire.kind())};
-  if (work.kind != RoundWork::Kind::kCompute) return work;
-  const absl::StatusOr<BatchRange> batches = FromWire("work.batches", wire.batches());
-  if (!batches.ok()) return batches.status();
-  work.batches = *batches;
-  return work;
+  return Read<RoundWork>("work.", wire);
 }
 
+Stamp FromWire(const v1::Stamp& wire) { return *Read<Stamp>("stamp.", wire); }
 absl::StatusOr<WeightsHeader> FromWire(const v1::WeightsHeader& wire) {
-  if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
-  if (absl::Status s = CheckClock("header.clock", wire.clock()); !s.ok()) return s;
-  WeightsHeader header = {.version = Version{wire.version()},
-                          .count = wire.count(),
-                          .work = std::nullopt,
-                          .unchanged = wire.unchanged(),
-                          .generation = Generation{wire.generation()},
-                          .clock = WorkerClock{wire.clock()},
-                          .examples = wire.examples(),
-                          .stage = wire.stage(),
-                          .stamp = std::nullopt,
-                          .label = wire.label()};
-  if (wire.has_stamp()) header.stamp = FromWire(wire.stamp());
-  if (wire.has_work()) {
-    const absl::StatusOr<RoundWork> work = FromWire(wire.work());
-    if (!work.ok()) return work.status();
-    header.work = *work;
-  }
-  for (const v1::PartAnswer& of_wire : wire.parts()) {
-    if (absl::Status s = CheckClock("header.parts.clock", of_wire.clock()); !s.ok()) return s;
-    PartAnswer part = {.work = std::nullopt, .clock = WorkerClock{of_wire.clock()}};
-    if (of_wire.has_work()) {
-      const absl::StatusOr<RoundWork> work = FromWire(of_wire.work());
-      if (!work.ok()) return work.status();
-      part.work = *work;
-    }
-    header.parts.push_back(part);
-  }
-  return header;
+  return Read<WeightsHeader>("header.", wire);
 }
 
 WeightsTrailer FromWire(const v1::WeightsTrailer& wire) {
@@ -408,9 +336,7 @@ WeightsTrailer FromWire(const v1::WeightsTrailer& wire) {
 }
 
 absl::StatusOr<InitializeHeader> FromWire(const v1::InitializeHeader& wire) {
-  if (!wire.has_identity()) return Missing("header.identity");
-  if (absl::Status s = CheckCount("header.count", wire.count()); !s.ok()) return s;
-  return InitializeHeader{FromWire(wire.identity()), wire.grant(), wire.shard_map(), wire.count()};
+  return Read<InitializeHeader>("header.", wire);
 }
 
 }  // namespace slipstream

@@ -171,8 +171,7 @@ std::string Refusal(Decode decode, int encoding, size_t bytes) {
 
 TEST(ChunkWireTest, AnUnknownEncodingIsRefused) {
   for (const int encoding : {63, 100, -1}) {
-    const std::string refusal =
-        "encoding: " + std::to_string(encoding) + " is no encoding that is known here";
+    const std::string refusal = "encoding: " + std::to_string(encoding) + " is not known here";
 
     EXPECT_EQ(Refusal<v1::PushChunk>(DecodePushChunk, encoding, 12), refusal);
     EXPECT_EQ(Refusal<v1::WeightsChunk>(DecodeWeightsChunk, encoding, 12), refusal);

@@ -146,7 +146,7 @@ TEST(ShardWireTest, RefusesAPushHeaderThatBreaksTheContract) {
                  [](v1::PushHeader& wire) { wire.mutable_batches(1)->set_count(0); });
   expect_refused("header.batches.first",
                  [](v1::PushHeader& wire) { wire.mutable_batches(0)->set_first(~uint64_t{0}); });
-  expect_refused("header.batches: 65 ranges, more than 64", [](v1::PushHeader& wire) {
+  expect_refused("header.batches: 65, more than 64", [](v1::PushHeader& wire) {
     while (wire.batches_size() < 65) *wire.add_batches() = wire.batches(0);
   });
   for (const uint32_t bytes :
@@ -201,12 +201,12 @@ TEST(ShardWireTest, RefusesNumbersThatNameNothing) {
   ExpectRefused(weights, "work.kind");
   weights.mutable_work()->set_kind(v1::RoundWork::COMPUTE);
   weights.mutable_work()->clear_batches();
-  ExpectRefused(weights, "work.batches.count");
+  ExpectRefused(weights, "work.batches: missing");
   weights.mutable_work()->clear_kind();
   ExpectRefused(weights, "work.kind");
   weights.mutable_work()->set_kind(v1::RoundWork::COMPUTE);
   weights.mutable_work()->clear_batches();
-  ExpectRefused(weights, "work.batches.count");
+  ExpectRefused(weights, "work.batches: missing");
 }
 
 TEST(ShardWireTest, RefusesCountsNoModelHas) {

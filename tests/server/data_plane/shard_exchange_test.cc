@@ -314,11 +314,11 @@ TEST_F(ShardEncodingTest, WhatItDoesNotUnderstandIsRefusedByName) {
   const grpc::Status pull = stub_->Pull(&context, request)->Finish();
 
   EXPECT_EQ(unknown.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(unknown.error_message(), "encoding: 9 is no encoding that is known here");
+  EXPECT_EQ(unknown.error_message(), "encoding: 9 is not known here");
   EXPECT_EQ(odd.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(odd.error_message(), "values: 2001 bytes are not whole fp16 values");
   EXPECT_EQ(pull.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
-  EXPECT_EQ(pull.error_message(), "weights_encoding: 9 is no encoding that is known here");
+  EXPECT_EQ(pull.error_message(), "weights_encoding: 9 is not known here");
   EXPECT_EQ(Pull().values, std::vector<float>(kValues, 0));  // The push had no effect.
 }
 
