@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 
 namespace slipstream {
 namespace {

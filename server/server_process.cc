@@ -29,7 +29,7 @@
 #include "common/process/version.h"
 #include "common/rpc/secure_credentials.h"
 #include "common/rpc/transport_options.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
 #include "server/data_plane/run_start.h"

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

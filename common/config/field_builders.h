@@ -14,7 +14,7 @@
 
 #include "common/base/check.h"
 #include "common/config/field_table.h"
-#include "common/run/parameters.h"
+#include "common/settings/parameters.h"
 
 namespace slipstream {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/config/field_types.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

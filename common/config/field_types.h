@@ -11,9 +11,9 @@
 #include "common/config/scalar_types.h"
 #include "common/config/yaml_tree.h"
 #include "common/model/model_spec.h"
-#include "common/run/consistency_spec.h"
-#include "common/run/tensor_options.h"
-#include "common/run/worker_slowdown.h"
+#include "common/settings/consistency_spec.h"
+#include "common/settings/tensor_options.h"
+#include "common/settings/worker_slowdown.h"
 
 namespace slipstream {
 

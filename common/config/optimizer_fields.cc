@@ -8,9 +8,9 @@
 
 #include "common/base/limits.h"
 #include "common/config/field_builders.h"
-#include "common/run/algorithm_rows.h"
-#include "common/run/optimizer_rows.h"
-#include "common/run/run_spec.h"
+#include "common/settings/algorithm_rows.h"
+#include "common/settings/optimizer_rows.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 namespace {

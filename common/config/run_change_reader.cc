@@ -10,9 +10,9 @@
 
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
-#include "common/run/algorithm_rows.h"
-#include "common/run/optimizer_rows.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/algorithm_rows.h"
+#include "common/settings/optimizer_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/run/run_change.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_change.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -21,9 +21,9 @@
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
-#include "common/run/known_examples.h"
-#include "common/run/policy_rows.h"
-#include "common/run/shards.h"
+#include "common/settings/known_examples.h"
+#include "common/settings/policy_rows.h"
+#include "common/settings/shards.h"
 
 namespace slipstream {
 namespace {

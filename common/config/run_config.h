@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/config/diagnostic.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -10,7 +10,7 @@
 
 #include "common/config/diagnostic.h"
 #include "common/config/field_types.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -15,7 +15,7 @@
 #include "common/config/optimizer_fields.h"
 #include "common/config/security_fields.h"
 #include "common/model/presets.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

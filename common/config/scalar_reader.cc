@@ -15,7 +15,7 @@
 #include "common/config/scalar_units.h"
 #include "common/config/suggestion.h"
 #include "common/config/yaml_number.h"
-#include "common/run/device_choice.h"
+#include "common/settings/device_choice.h"
 
 namespace slipstream {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 
 #include "common/config/scalar_units.h"
-#include "common/run/device_choice.h"
+#include "common/settings/device_choice.h"
 
 namespace slipstream {
 namespace {

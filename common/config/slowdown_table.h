@@ -7,7 +7,7 @@
 #include "common/config/diagnostic.h"
 #include "common/config/record_fields.h"
 #include "common/config/yaml_tree.h"
-#include "common/run/worker_slowdown.h"
+#include "common/settings/worker_slowdown.h"
 
 namespace slipstream {
 

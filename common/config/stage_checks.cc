@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "common/config/diagnostic.h"
 #include "common/config/run_draft.h"
-#include "common/run/parameters.h"
+#include "common/settings/parameters.h"
 
 namespace slipstream {
 

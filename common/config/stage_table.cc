@@ -8,7 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

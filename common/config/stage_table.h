@@ -7,7 +7,7 @@
 #include "common/config/diagnostic.h"
 #include "common/config/record_fields.h"
 #include "common/config/yaml_tree.h"
-#include "common/run/consistency_spec.h"
+#include "common/settings/consistency_spec.h"
 
 namespace slipstream {
 

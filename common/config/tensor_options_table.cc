@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "common/config/suggestion.h"
-#include "common/run/parameters.h"
+#include "common/settings/parameters.h"
 
 namespace slipstream {
 namespace {

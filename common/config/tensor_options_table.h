@@ -10,7 +10,7 @@
 #include "common/config/run_draft.h"
 #include "common/config/yaml_tree.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/tensor_options.h"
+#include "common/settings/tensor_options.h"
 
 namespace slipstream {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
-#include "common/run/algorithm_rows.h"
-#include "common/run/carried_state.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/algorithm_rows.h"
+#include "common/settings/carried_state.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/config/scalar_types.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -10,13 +10,13 @@
 
 namespace slipstream {
 
-/// The layout of shared memory that holds weights: a page with the generation of the values, then
+/// The layout of shared memory that holds weights: a page with the filling of the values, then
 /// the values.
 ///
-/// The generation changes before values of another version are written, which normally happens once
+/// The filling changes before values of another version are written, which normally happens once
 /// every reader has released the buffer. If a reader took too long, nobody waits for it; it then
-/// sees by the generation that its copy is worthless. A reader loads the generation, copies, and
-/// loads the generation again, as with a seqlock.
+/// sees by the filling that its copy is worthless. A reader loads the filling, copies, and
+/// loads the filling again, as with a seqlock.
 struct SharedValuesLayout {
   static constexpr size_t kValuesBegin = 4096;
 
@@ -26,20 +26,20 @@ struct SharedValuesLayout {
     return reinterpret_cast<float*>(mapping.data() + kValuesBegin);
   }
 
-  /// Begins a new generation and returns it. Only the maker calls it: its later writes are ordered
-  /// behind the new generation.
-  static uint64_t NextGeneration(const SharedMapping& mapping) {
-    auto* const generation = reinterpret_cast<std::atomic<uint64_t>*>(mapping.data());
-    const uint64_t next = generation->fetch_add(1, std::memory_order_acq_rel) + 1;
+  /// Begins a new filling and returns it. Only the maker calls it: its later writes are ordered
+  /// behind the new filling.
+  static uint64_t NextFilling(const SharedMapping& mapping) {
+    auto* const filling = reinterpret_cast<std::atomic<uint64_t>*>(mapping.data());
+    const uint64_t next = filling->fetch_add(1, std::memory_order_acq_rel) + 1;
     Fence();
     return next;
   }
 
-  /// Returns the generation. Readers call it: their earlier reads are ordered before it.
-  static uint64_t Generation(const SharedMapping& mapping) {
+  /// Returns the filling. Readers call it: their earlier reads are ordered before it.
+  static uint64_t Filling(const SharedMapping& mapping) {
     Fence();
-    const auto* const generation = reinterpret_cast<const std::atomic<uint64_t>*>(mapping.data());
-    return generation->load(std::memory_order_relaxed);
+    const auto* const filling = reinterpret_cast<const std::atomic<uint64_t>*>(mapping.data());
+    return filling->load(std::memory_order_relaxed);
   }
 
   static_assert(std::atomic<uint64_t>::is_always_lock_free);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

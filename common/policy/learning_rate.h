@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

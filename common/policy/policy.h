@@ -8,7 +8,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

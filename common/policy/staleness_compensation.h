@@ -7,7 +7,7 @@
 
 #include "common/kernels/fold.h"
 #include "common/kernels/segments.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -438,7 +438,7 @@ struct SharedValues {
 /// All weights of a shard in a buffer that the reader maps.
 struct SharedWeights {
   uint64_t buffer = 0;
-  uint64_t generation = 0;
+  uint64_t filling = 0;
 
   friend bool operator==(const SharedWeights&, const SharedWeights&) = default;
 };

@@ -8,9 +8,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/run/run_spec.h"
 #include "common/security/certificate.h"
 #include "common/security/certified_identity.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

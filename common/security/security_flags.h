@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

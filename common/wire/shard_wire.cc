@@ -1,7 +1,6 @@
 #include "common/wire/shard_wire.h"
 
 #include <string>
-#include <utility>
 
 #include "common/base/limits.h"
 #include "common/layout/tensor_layout.h"
@@ -12,11 +11,11 @@ namespace slipstream {
 namespace v1 {
 
 // FromMessage finds them by their arguments.
-bool IsKnown(Durability durability) { return Durability_IsValid(durability); }
-bool IsKnown(Encoding encoding) { return Encoding_IsValid(encoding); }
-bool IsKnown(PushKind kind) { return PushKind_IsValid(kind); }
-bool IsKnown(PushOutcome outcome) { return PushOutcome_IsValid(outcome); }
-bool IsKnown(RoundWork::Kind kind) { return RoundWork::Kind_IsValid(kind); }
+static bool IsKnown(Durability durability) { return Durability_IsValid(durability); }
+static bool IsKnown(Encoding encoding) { return Encoding_IsValid(encoding); }
+static bool IsKnown(PushKind kind) { return PushKind_IsValid(kind); }
+static bool IsKnown(PushOutcome outcome) { return PushOutcome_IsValid(outcome); }
+static bool IsKnown(RoundWork::Kind kind) { return RoundWork::Kind_IsValid(kind); }
 
 }  // namespace v1
 

@@ -14,7 +14,7 @@ v1::SharedValues ToWire(const SharedValues& values) {
 v1::SharedWeights ToWire(const SharedWeights& weights) {
   v1::SharedWeights wire;
   wire.set_buffer(weights.buffer);
-  wire.set_generation(weights.generation);
+  wire.set_filling(weights.filling);
   return wire;
 }
 
@@ -33,7 +33,7 @@ v1::SharedMemoryReply ToWire(const SharedMemoryReply& reply) {
 
 SharedValues FromWire(const v1::SharedValues& wire) { return {wire.begin(), wire.count()}; }
 
-SharedWeights FromWire(const v1::SharedWeights& wire) { return {wire.buffer(), wire.generation()}; }
+SharedWeights FromWire(const v1::SharedWeights& wire) { return {wire.buffer(), wire.filling()}; }
 
 absl::StatusOr<SharedMemoryRequest> FromWire(const v1::SharedMemoryRequest& wire) {
   if (wire.step() == 0 || !v1::SharedMemoryRequest::Step_IsValid(wire.step())) {

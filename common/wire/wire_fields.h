@@ -3,14 +3,12 @@
 
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "common/base/ids.h"
 
 namespace slipstream {
@@ -117,6 +115,7 @@ class FromMessage {
       if (!IsKnown(of_wire)) return Note(Unknown(name, of_wire));
       if (of_wire != Value{}) value = static_cast<T>(of_wire);
     } else {
+      // Workers' clocks have a bound wherever they come.
       if constexpr (std::same_as<T, WorkerClock>) {
         if (of_wire > slipstream::Value(kWorkerClockMax)) return Note(Impossible(name, of_wire));
       }

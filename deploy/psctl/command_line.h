@@ -9,7 +9,7 @@
 
 #include "absl/time/time.h"
 #include "common/process/exit_code.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/completion/command_description.h"
 
 namespace slipstream {

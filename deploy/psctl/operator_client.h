@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/status_stream.h"
 #include "proto/coordinator.grpc.pb.h"
 #include "proto/status.pb.h"

@@ -6,8 +6,8 @@
 #include <variant>
 
 #include "common/config/server_address.h"
-#include "common/run/policy_rows.h"
 #include "common/security/security_flags.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/time/time.h"
 #include "common/config/scalar_types.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/command_line.h"
 
 namespace slipstream {

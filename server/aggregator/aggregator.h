@@ -15,7 +15,7 @@
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "proto/status.pb.h"
 #include "server/aggregator/aggregator_pulls.h"
 #include "server/aggregator/push_group.h"

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "server/data_plane/push_assembly.h"
 
 namespace slipstream {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "worker/client/shard_client.h"
 #include "worker/client/shard_exchange.h"
 #include "worker/client/weights_arrival.h"

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/aggregator/uplink.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/server_addresses.h"

@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "proto/coordinator.pb.h"
 #include "server/core/coordinator/coordinator.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "common/wire/control_wire.h"
 #include "common/wire/wire_text.h"
 #include "server/control_plane/orders_wire.h"
@@ -78,22 +78,6 @@ ReaderReport FromWire(const v1::FollowRequest& wire) {
   if (wire.has_held_version()) report.held = Version{wire.held_version()};
   if (wire.has_lag_max()) report.lag_max = wire.lag_max();
   return report;
-}
-
-v1::ShardProgress ProgressOf(const ShardMachine& machine) {
-  v1::ShardProgress wire;
-  wire.set_version(Value(machine.published()));
-  wire.set_batches_of_rounds(machine.batches_of_rounds());
-  for (const Member& member : machine.view().members) {
-    const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
-    if (newest.batch_end == 0) continue;
-    v1::NewestPush& push = *wire.add_newest_pushes();
-    push.set_worker(Value(member.worker));
-    push.set_incarnation(Value(member.incarnation));
-    push.set_batch_end(newest.batch_end);
-    push.set_clock(Value(newest.clock));
-  }
-  return wire;
 }
 
 std::vector<UnitReport> FromWire(const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire) {

@@ -6,7 +6,6 @@
 #include "proto/coordinator.pb.h"
 #include "proto/status.pb.h"
 #include "server/core/coordinator/coordinator.h"
-#include "server/core/shard/shard_machine.h"
 
 namespace slipstream {
 
@@ -19,9 +18,6 @@ Saving SavingOf(const v1::PrepareModelRequest& wire);
 
 /// REQUIRES: an aggregator has sent the request.
 AggregatorReport AggregatorReportOf(const v1::SyncServerRequest& wire);
-
-/// Returns how far the shard has come, as its server tells the coordinator.
-v1::ShardProgress ProgressOf(const ShardMachine& machine);
 
 std::vector<UnitReport> FromWire(const google::protobuf::RepeatedPtrField<v1::WorkProgress>& wire);
 Evaluation FromWire(const v1::EvaluationStatus& wire);

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "common/base/limits.h"
-#include "common/run/consistency_spec.h"
-#include "common/run/run_change.h"
-#include "common/run/run_spec.h"
+#include "common/settings/consistency_spec.h"
+#include "common/settings/run_change.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/orders.h"
 #include "server/storage/checkpoint_folder.h"
 #include "server/storage/disk.h"

@@ -10,7 +10,7 @@
 
 #include "absl/status/status.h"
 #include "common/local/socket_watch.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "proto/shard.grpc.pb.h"
 #include "server/data_plane/call_guard.h"
 #include "server/data_plane/data_plane_engine.h"

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/data_plane/shard_save.h"
 #include "server/storage/disk.h"
 

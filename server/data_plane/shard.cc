@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/check.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 #include "server/core/shard/shard_options.h"
 #include "server/core/shard/shard_return.h"
 

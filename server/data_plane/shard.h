@@ -20,7 +20,7 @@
 #include "common/base/ids.h"
 #include "common/process/process_limits.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/orders.h"
 #include "server/core/shard/shard_machine.h"
 #include "server/data_plane/push_assembly.h"

@@ -8,8 +8,7 @@
 #include "absl/time/clock.h"
 #include "common/log/log.h"
 #include "common/protocol/composite_push.h"
-#include "common/run/shards.h"
-#include "server/control_plane/coordinator_wire.h"
+#include "common/settings/shards.h"
 #include "server/status/shard_report.h"
 
 namespace slipstream {

@@ -21,7 +21,7 @@
 #include "common/base/mutex.h"
 #include "common/process/process_limits.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "proto/status.pb.h"
 #include "server/control_plane/server_orders.h"
 #include "server/core/saved_version.h"

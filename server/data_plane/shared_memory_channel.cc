@@ -7,7 +7,7 @@
 
 #include "common/base/limits.h"
 #include "common/local/local_socket.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 #include "common/wire/message_notes.h"
 
 namespace slipstream {
@@ -102,7 +102,7 @@ std::optional<SharedWeights> SharedMemoryChannel::Show(const Weights& weights) {
     if (!SendNote(socket_, note, &buffer->memory.file).ok()) return std::nullopt;
     shown_.push_back({buffer->number, buffer});
   }
-  return SharedWeights{buffer->number, buffer->generation};
+  return SharedWeights{buffer->number, buffer->filling};
 }
 
 absl::StatusOr<std::optional<grpc::ByteBuffer>> SharedMemoryChannel::Receive() {

@@ -15,7 +15,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/policy/staleness_compensation.h"
 #include "common/protocol/tensor_set.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/shard/shard_output.h"
 #include "server/data_plane/in_place_weights.h"
 #include "server/data_plane/push_assembly.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

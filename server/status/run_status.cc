@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "common/run/policy_rows.h"
-#include "common/run/worker_slowdown.h"
+#include "common/settings/policy_rows.h"
+#include "common/settings/worker_slowdown.h"
 #include "common/wire/control_wire.h"
 #include "proto/types.pb.h"
 #include "server/core/shard/histogram.h"

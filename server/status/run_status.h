@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "proto/status.pb.h"
 #include "server/status/status_facts.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/shard/histogram.h"
 
 namespace slipstream {
@@ -61,6 +61,22 @@ void DescribeComposites(const LagTracker& lag, v1::ShardStatus& status) {
 }
 
 }  // namespace
+
+v1::ShardProgress ProgressOf(const ShardMachine& machine) {
+  v1::ShardProgress wire;
+  wire.set_version(Value(machine.published()));
+  wire.set_batches_of_rounds(machine.batches_of_rounds());
+  for (const Member& member : machine.view().members) {
+    const MemberRecord::Newest newest = machine.NewestOf(member.worker, member.incarnation);
+    if (newest.batch_end == 0) continue;
+    v1::NewestPush& push = *wire.add_newest_pushes();
+    push.set_worker(Value(member.worker));
+    push.set_incarnation(Value(member.incarnation));
+    push.set_batch_end(newest.batch_end);
+    push.set_clock(Value(newest.clock));
+  }
+  return wire;
+}
 
 void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time now,
                    v1::ShardStatus& status) {

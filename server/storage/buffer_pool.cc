@@ -49,7 +49,7 @@ FloatBuffer::~FloatBuffer() {
 
 void FloatBuffer::BeginNext() {
   if (shared_ == nullptr) return;
-  shared_->generation = SharedValuesLayout::NextGeneration(shared_->memory.mapping);
+  shared_->filling = SharedValuesLayout::NextFilling(shared_->memory.mapping);
 }
 
 struct BufferPool::State {

@@ -19,8 +19,8 @@ struct SharedBuffer {
   /// Numbers the shared buffers of this process; never used again.
   uint64_t number = 0;
 
-  /// The generation of the values that the buffer holds now, or that are being written.
-  uint64_t generation = 0;
+  /// The filling of the values that the buffer holds now, or that are being written.
+  uint64_t filling = 0;
 };
 
 /// Values on a page boundary, zero at first. The pages come from the kernel and go back to it: a
@@ -45,7 +45,7 @@ class FloatBuffer {
   /// pointer tells others when it is gone.
   std::shared_ptr<const SharedBuffer> shared() const { return shared_; }
 
-  /// Notes that other values will be written. The generation tells whoever still reads the present
+  /// Notes that other values will be written. The filling tells whoever still reads the present
   /// ones.
   void BeginNext();
 

@@ -10,7 +10,7 @@
 #include "common/model/model_spec.h"
 #include "common/model_file/model_file.h"
 #include "common/model_file/model_header.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "tests/fuzz/fuzz_input.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_file.h"

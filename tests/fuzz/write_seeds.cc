@@ -223,7 +223,7 @@ void AddLocal(const Corpus& corpus) {
   corpus.Add("local_notes", "several.bin",
              Raw(uint8_t{1}) + Note(LocalNote::Kind::kArena, 0) + std::string(kPartEnd) +
                  Raw(uint8_t{0}) + message + std::string(kPartEnd) + Raw(uint8_t{2}) + message);
-  // The fields are: the file's kind, size and trailers; the note's kind and files; the actions that
+  // The fields are: the file's kind, size and seals; the note's kind and files; the actions that
   // follow.
   const auto attach = [](uint8_t kind, uint32_t size) {
     return Raw(kind) + Raw(size) + Raw(uint8_t{0x0f}) + Raw(uint8_t{7}) + Raw(uint8_t{1});

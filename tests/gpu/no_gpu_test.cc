@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/base/ids.h"
-#include "common/run/device_choice.h"
+#include "common/settings/device_choice.h"
 #include "worker/compute/cuda/cuda_device.h"
 #include "worker/compute/open_device.h"
 

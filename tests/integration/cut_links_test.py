@@ -68,8 +68,8 @@ class CutLinksTest(unittest.TestCase):
                     if row["outcome"] in ("APPLIED", "BUFFERED") and int(row["examples"]) > 0]
         batches = collections.Counter(int(row["batch"]) for row in rows)
         self.assertEqual(batches, collections.Counter(range(2 * BATCHES)), f"seed {seed}")
-        generations = {(row["worker"], row["incarnation"]) for row in rows}
-        self.assertEqual(len(generations), 4, f"nobody was fenced; seed {seed}")
+        incarnations = {(row["worker"], row["incarnation"]) for row in rows}
+        self.assertEqual(len(incarnations), 4, f"nobody was fenced; seed {seed}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@
 #include "common/kernels/flushed_subnormals.h"
 #include "common/model/net_shapes.h"
 #include "common/policy/learning_rate.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/plan.h"
 #include "worker/data/batch_order.h"

@@ -15,7 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/json/json_text.h"
 #include "common/model_file/model_file.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/data/csv_format.h"
 #include "worker/data/idx_format.h"
 #include "worker/data/npy_file.h"

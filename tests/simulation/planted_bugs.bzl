@@ -155,7 +155,8 @@ PLANTED_BUGS = {
     # A shard that went on from a checkpoint takes pushes that were computed before.
     "return_keeps_old_generation": ("server/core/shard/push_judge.cc", [(
         "if (header.generation == generation()) return std::nullopt;",
-        "if (header.generation == generation() || (PLANTED && header.generation < generation())) return std::nullopt;",
+        "if (header.generation == generation() || (PLANTED && header.generation < generation()))" +
+        " return std::nullopt;",
     )]),
     # A shard that went on from a checkpoint expects the sequences of its older generation.
     "sequences_survive_a_generation": ("server/core/shard/member_table.cc", [(

@@ -42,7 +42,7 @@ void SimCoordinator::Kill() {
   trace_.Line("the coordinator is killed");
   is_dead_ = true;
   killed_ = queue_.now();
-  ++generation_;
+  ++process_;
   journal_.Kill();
   for (const Respond& respond : parked_.TakeAll()) {
     respond(absl::UnavailableError("the connection broke"), "");
@@ -70,7 +70,7 @@ void SimCoordinator::Return() {
   // Each change that was made is a stage more.
   if (!scenario_.changes.empty()) changes_made_ = coordinator_->stages().size() - 1;
   history_.Add(CoordinatorReturned{killed_, queue_.now()});
-  Tick(generation_);
+  Tick(process_);
 }
 
 void SimCoordinator::OnCall(Method method, const std::string& request, const Respond& respond) {
@@ -98,12 +98,12 @@ void SimCoordinator::OnCall(Method method, const std::string& request, const Res
   }
 }
 
-void SimCoordinator::Tick(uint64_t generation) {
-  if (generation != generation_) return;
+void SimCoordinator::Tick(uint64_t process) {
+  if (process != process_) return;
   coordinator_->Tick(queue_.now());
   Change();
   Settle();
-  queue_.After(kCoordinatorTick, [this, generation] { Tick(generation); });
+  queue_.After(kCoordinatorTick, [this, process] { Tick(process); });
 }
 
 void SimCoordinator::Change() {

@@ -50,8 +50,8 @@ class SimCoordinator {
   using Calls = ParkedCalls<Respond, absl::StatusOr<std::string>>;
   using Question = Calls::Question;
 
-  /// Ticks until the process is killed. `generation` counts the processes.
-  void Tick(uint64_t generation);
+  /// Ticks until the process is killed. `process` counts the processes.
+  void Tick(uint64_t process);
 
   /// Makes the next change of the scenario if it is time.
   void Change();
@@ -103,7 +103,7 @@ class SimCoordinator {
   SimJournal journal_;
   bool is_dead_ = false;
   absl::Time killed_;
-  uint64_t generation_ = 0;
+  uint64_t process_ = 0;
   size_t changes_made_ = 0;
   std::optional<absl::Time> training_began_;  // Set at the first tick of training.
   Calls parked_;

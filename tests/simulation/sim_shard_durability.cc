@@ -14,6 +14,7 @@
 #include "server/control_plane/orders_wire.h"
 #include "server/core/shard/shard_return.h"
 #include "server/data_plane/shard_recovery.h"
+#include "server/status/shard_report.h"
 #include "server/storage/checkpoint_manifest.h"
 #include "server/storage/checkpoint_paths.h"
 #include "server/storage/log_segment.h"

@@ -9,7 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/ids.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "common/layout/tensor_layout.h"
-#include "common/run/algorithm_rows.h"
+#include "common/settings/algorithm_rows.h"
 #include "worker/algorithm/local_model.h"
 
 namespace slipstream {

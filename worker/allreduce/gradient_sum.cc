@@ -11,7 +11,7 @@
 #include "common/base/check.h"
 #include "common/log/log.h"
 #include "common/process/exit_code.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 namespace {

@@ -12,7 +12,7 @@
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/server_addresses.h"
 #include "worker/client/shard_options.h"

@@ -16,7 +16,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/first_failure.h"
 #include "worker/client/gradient_client.h"

@@ -1,7 +1,7 @@
 #include "worker/client/push_encoders.h"
 
 #include "common/base/check.h"
-#include "common/run/tensor_options.h"
+#include "common/settings/tensor_options.h"
 
 namespace slipstream {
 

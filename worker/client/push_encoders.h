@@ -10,7 +10,7 @@
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/push_encoder.h"
 
 namespace slipstream {

@@ -14,7 +14,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/rpc/transport_options.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/cancel_switch.h"
 #include "worker/client/raw_call.h"
 #include "worker/client/retries.h"

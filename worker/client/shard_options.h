@@ -9,7 +9,7 @@
 #include "common/layout/shard_map.h"
 #include "common/local/shared_arena.h"
 #include "common/process/steady_time.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/retries.h"
 #include "worker/client/shard_channel.h"
 

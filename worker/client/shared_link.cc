@@ -120,7 +120,7 @@ absl::StatusOr<std::span<const float>> SharedLink::Find(const SharedWeights& wei
 bool SharedLink::IsIntact(const SharedWeights& weights) const {
   const auto found = buffers_.find(weights.buffer);
   PS_CHECK(found != buffers_.end());
-  return SharedValuesLayout::Generation(found->second.mapping) == weights.generation;
+  return SharedValuesLayout::Filling(found->second.mapping) == weights.filling;
 }
 
 absl::Status SharedLink::TakeNote(absl::Time deadline, AwakeWait::Clock::time_point awake_until) {

@@ -9,6 +9,7 @@
 #include <random>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "common/base/check.h"
 #include "common/kernels/values_checksum.h"
 #include "common/log/log.h"
@@ -314,8 +315,8 @@ PullRequest Subscription::RequestFor(ShardId shard, const WeightsHeader* first,
     // Shards that are in step begin their generations together.
     if (IsOfRound(*first)) request.min_generation = std::max(held_generation, first->generation);
   }
-  if (!memory.held.empty() && request.min_generation == held_generation)
-    request.held = held_version;
+  const bool is_in_step = request.min_generation == held_generation;
+  if (!memory.held.empty() && is_in_step) request.held = held_version;
   return request;
 }
 
@@ -332,7 +333,9 @@ absl::Status Subscription::Pull(ShardClient& shard, const WeightsHeader* first,
   };
   const absl::StatusOr<ShardClient::Pulled> pulled =
       shard.Pull(request, std::move(arrival), on_header);
-  if (absl::IsFailedPrecondition(pulled.status())) {
+  const bool is_of_other_run = absl::IsFailedPrecondition(pulled.status()) &&
+                               absl::StrContains(pulled.status().message(), "WRONG_SHARD_MAP");
+  if (is_of_other_run) {
     return absl::AbortedError("the servers have another run now: subscribe again (" +
                               std::string(pulled.status().message()) + ")");
   }
@@ -345,8 +348,7 @@ absl::Status Subscription::Pull(ShardClient& shard, const WeightsHeader* first,
     if (has_lagged) return absl::OkStatus();
     parts.headers[number] = pulled->header;
     parts.bytes += pulled->bytes;
-    if (!pulled->trailer.has_value())
-      return absl::InternalError("weights came without their trailer");
+    if (!pulled->trailer.has_value()) return absl::InternalError("weights without their trailer");
     parts.newest[number] = pulled->trailer->newest;
   }
   const absl::Status intact = CheckTensors(shard, *pulled->trailer, memory.weights);

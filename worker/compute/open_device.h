@@ -5,7 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/run/device_choice.h"
+#include "common/settings/device_choice.h"
 #include "worker/compute/device_claim.h"
 #include "worker/compute/plan.h"
 

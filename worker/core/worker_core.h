@@ -36,9 +36,8 @@ namespace slipstream {
 /// others are useless, too.
 ///
 /// - a shard's sequence begins at 1 in each of its generations, and then goes up by one with each
-/// push
-///   that uses it up, and never otherwise; the pushes of all slots to a shard share its sequence,
-///   so they are sent, and answered, one after another
+///   push that uses it up, and never otherwise; the pushes of all slots to a shard share its
+///   sequence, so they are sent, and answered, one after another
 /// - with rounds, batches are named only while all shards are held at one version, and a worker
 ///   that joins does every batch that shard 0 names for it
 /// - no batch is named for two slots, and batches are done in the order in which they were begun

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/data/csv_lines.h"
 
 namespace slipstream {

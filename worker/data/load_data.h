@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/model/model_spec.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/data/dataset.h"
 #include "worker/data/file_bytes.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "common/wire/shard_wire.h"
 #include "worker/member/work_progress.h"
 

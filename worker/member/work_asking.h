@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/consistency_spec.h"
+#include "common/settings/consistency_spec.h"
 #include "proto/coordinator.pb.h"
 #include "worker/core/work_news.h"
 

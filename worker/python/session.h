@@ -17,7 +17,7 @@
 #include "common/protocol/batch_ranges.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/tensor_set.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"

@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/layout/tensor_layout.h"
 #include "common/policy/learning_rate.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/allreduce/collective.h"
 #include "worker/allreduce/gradient_sum.h"
 #include "worker/client/coordinator_client.h"

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

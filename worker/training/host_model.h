@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/algorithm/local_model.h"
 #include "worker/compute/plan.h"
 #include "worker/training/inner_rule.h"

@@ -8,7 +8,7 @@
 #include "common/kernels/rules/tensor_rules.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -11,7 +11,7 @@
 #include "common/layout/tensor_layout.h"
 #include "common/policy/learning_rate.h"
 #include "common/protocol/batch_ranges.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/algorithm/worker_algorithm.h"
 #include "worker/compute/plan.h"
 #include "worker/core/fragments.h"

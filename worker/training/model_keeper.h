@@ -11,7 +11,7 @@
 #include "common/base/ids.h"
 #include "common/layout/tensor_layout.h"
 #include "common/model_file/model_header.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/training/measures.h"
 
 namespace slipstream {

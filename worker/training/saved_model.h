@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/config/run_config.h"
 #include "common/model_file/model_file.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/training/measures.h"
 
 namespace slipstream {

@@ -13,7 +13,7 @@
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

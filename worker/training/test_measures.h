@@ -6,7 +6,7 @@
 #include <functional>
 
 #include "absl/status/statusor.h"
-#include "common/run/worker_memory.h"
+#include "common/settings/worker_memory.h"
 #include "worker/compute/plan.h"
 #include "worker/data/dataset.h"
 #include "worker/training/measures.h"

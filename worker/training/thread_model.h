@@ -5,7 +5,7 @@
 #include <span>
 
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/algorithm/local_model.h"
 #include "worker/training/inner_rule.h"
 #include "worker/training/shared_model.h"

@@ -17,7 +17,7 @@
 #include "common/base/mutex.h"
 #include "common/base/philox.h"
 #include "common/protocol/batch_ranges.h"
-#include "common/run/worker_slowdown.h"
+#include "common/settings/worker_slowdown.h"
 #include "worker/client/gradient_client.h"
 #include "worker/client/parameter_client.h"
 #include "worker/compute/plan.h"

@@ -10,7 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/local/shared_arena.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/compute/plan.h"
 #include "worker/training/thread_plans.h"
 

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/consistency_spec.h"
+#include "common/settings/consistency_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/coordinator_stream.h"
 #include "worker/core/work_news.h"

@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/model/net_shapes.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/joining.h"
 #include "worker/client/parameter_client.h"

@@ -6,7 +6,7 @@
 
 #include "common/kernels/rules/update_rule.h"
 #include "common/kernels/rules/update_stretches.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "common/kernels/rules/update_rule.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

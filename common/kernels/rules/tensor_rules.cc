@@ -8,7 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/kernels/segments.h"
-#include "common/run/tensor_options.h"
+#include "common/settings/tensor_options.h"
 
 namespace slipstream {
 namespace {

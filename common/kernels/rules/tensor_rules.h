@@ -10,7 +10,7 @@
 #include "common/kernels/rules/update_rule.h"
 #include "common/kernels/streamed_stores.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

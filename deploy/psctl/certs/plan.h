@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/run/run_spec.h"
 #include "common/security/certified_identity.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/command_line.h"
 
 namespace slipstream {

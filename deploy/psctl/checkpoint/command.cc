@@ -20,7 +20,7 @@
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
 #include "common/process/version.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 #include "deploy/psctl/checkpoint/replay.h"
 #include "deploy/psctl/checkpoint/reshard.h"
 #include "deploy/psctl/complaint.h"

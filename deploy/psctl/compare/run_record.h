@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/compare/run_figures.h"
 
 namespace slipstream {

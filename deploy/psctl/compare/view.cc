@@ -9,7 +9,7 @@
 
 #include "common/base/utf8.h"
 #include "common/json/json_number.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "deploy/psctl/compare/run_figures.h"
 #include "deploy/psctl/text_table.h"
 

@@ -14,7 +14,7 @@
 #include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
-#include "common/run/learning_warnings.h"
+#include "common/settings/learning_warnings.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/config/loading.h"
 #include "deploy/psctl/config/run_plan.h"

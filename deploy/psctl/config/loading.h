@@ -6,7 +6,7 @@
 
 #include "common/config/diagnostic.h"
 #include "common/process/exit_code.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/command_line.h"
 
 namespace slipstream {

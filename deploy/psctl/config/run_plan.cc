@@ -14,10 +14,10 @@
 #include "common/layout/shard_map.h"
 #include "common/model/net_shapes.h"
 #include "common/model/presets.h"
-#include "common/run/carried_state.h"
-#include "common/run/policy_rows.h"
-#include "common/run/shards.h"
-#include "common/run/worker_memory.h"
+#include "common/settings/carried_state.h"
+#include "common/settings/policy_rows.h"
+#include "common/settings/shards.h"
+#include "common/settings/worker_memory.h"
 #include "deploy/psctl/text_table.h"
 
 namespace slipstream {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

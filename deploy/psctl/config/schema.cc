@@ -12,7 +12,7 @@
 #include "common/base/check.h"
 #include "common/config/combination_checks.h"
 #include "common/config/field_table.h"
-#include "common/run/consistency_spec.h"
+#include "common/settings/consistency_spec.h"
 #include "deploy/psctl/config/schema_types.h"
 
 namespace slipstream {

@@ -13,7 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "deploy/psctl/run/child_process.h"
 #include "deploy/psctl/run/directory.h"
 #include "deploy/psctl/run/process_end.h"

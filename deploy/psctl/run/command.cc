@@ -29,7 +29,7 @@
 #include "common/process/output_text.h"
 #include "common/process/process_limits.h"
 #include "common/process/stop_signal.h"
-#include "common/run/learning_warnings.h"
+#include "common/settings/learning_warnings.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/config/loading.h"
 #include "deploy/psctl/config/yaml_json.h"

@@ -7,7 +7,7 @@
 #include "absl/time/time.h"
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 
 namespace slipstream {
 namespace {

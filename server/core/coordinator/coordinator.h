@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,7 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/protocol/view.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/coordinator/aggregators.h"
 #include "server/core/coordinator/evaluations.h"
 #include "server/core/coordinator/initialization.h"
@@ -30,7 +29,7 @@
 
 namespace slipstream {
 
-/// What a worker is to do next.
+/// The answer to a worker that asks for work.
 struct WorkAnswer {
   /// kStage: the run is in `stage`, a later one than the worker's. kReturned: the shards, which
   /// return together, have begun `generation`, a later one than the worker knows: rounds come

@@ -225,7 +225,7 @@ class Evaluations {
   std::map<WorkerId, Saving> saving_;
   bool was_asked_to_save_ = false;
 
-  // Of the open order: how many examples were measured, and when that was heard last.
+  // How many examples were measured for the open order, and when progress was heard of last.
   uint64_t measured_ = 0;
   absl::Time heard_ = absl::InfinitePast();
 };

@@ -43,7 +43,7 @@ class CoordinatorNotes {
   std::vector<Note> Take() { return std::exchange(notes_, {}); }
 
  private:
-  /// More than one event causes.
+  /// More notes than one event causes.
   static constexpr size_t kNotesMax = 10'000;
 
   /// A server that is started again and again must not fill the memory.

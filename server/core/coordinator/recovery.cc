@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace slipstream {
 namespace {
@@ -108,14 +109,13 @@ bool Recovery::AnyAway() const {
       servers_.servers(), [this](const auto& server) { return returns_.IsAway(server->report); });
 }
 
-bool Recovery::OrderSaveIfDue(bool in_rounds, absl::Time now, bool& has_saved) {
-  has_saved = false;
-  if (!saves_.has_value() || AnyAway()) return false;
+Recovery::SaveStep Recovery::OrderSaveIfDue(bool in_rounds, absl::Time now) {
+  if (!saves_.has_value() || AnyAway()) return {};
   const uint64_t number = saves_->order().number;
   const uint64_t carried_out = saves_->carried_out();
   saves_->OrderIfDue(servers_, ReturnsTogether(in_rounds), now);
-  has_saved = saves_->carried_out() > carried_out;
-  return saves_->order().number != number;
+  return {.is_new = saves_->order().number != number,
+          .has_saved = saves_->carried_out() > carried_out};
 }
 
 SaveProgress Recovery::ProgressOf(uint64_t number, bool in_rounds) const {

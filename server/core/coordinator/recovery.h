@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/coordinator/returns.h"
 #include "server/core/coordinator/saves.h"
 #include "server/core/coordinator/servers.h"
@@ -70,12 +70,16 @@ class Recovery {
   /// Returns whether a shard is not where it is to be.
   bool AnyAway() const;
 
-  /// Gives the next order to save if it is due. Returns whether it did: OnSaveAnnounced follows.
-  /// Sets `has_saved` if an order that somebody waits for was carried out.
-  bool OrderSaveIfDue(bool in_rounds, absl::Time now, bool& has_saved);
+  struct SaveStep {
+    bool is_new = false;     // There is another order; OnSaveAnnounced follows.
+    bool has_saved = false;  // An order that somebody waits for was carried out.
+  };
+
+  /// Gives the next order to save if it is due.
+  SaveStep OrderSaveIfDue(bool in_rounds, absl::Time now);
   void OnSaveAnnounced(uint64_t orders) { saves_->OnAnnounced(orders); }
 
-  /// As Saves::Await. REQUIRES: saves(). So do the other two.
+  /// As Saves::Await. This, OnSaveAnnounced and ProgressOf: REQUIRES: saves().
   uint64_t AwaitSave(uint64_t number) { return saves_->Await(number); }
   SaveProgress ProgressOf(uint64_t number, bool in_rounds) const;
 

@@ -48,7 +48,8 @@ struct MissingMembers {
   absl::Duration fails_in;
 };
 
-/// The questions about a run that need several parts of its state, which must outlive this.
+/// The questions about a run that need several parts of its state, which must outlive this. Not
+/// thread-safe, as the state is not.
 class RunQuestions {
  public:
   explicit RunQuestions(const RunState& state) : state_(state) {}

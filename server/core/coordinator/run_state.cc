@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/base/archive.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 
 namespace slipstream {
 
@@ -75,7 +75,7 @@ absl::Status RunState::Restore(std::string_view bytes, absl::Time now) {
         "the coordinator's saved state is of run {:016x}, not {:016x}", saved->run, rules.run));
   }
   ArchiveReader reader(bytes);
-  reader.Skip();  // What PeekAtRun has read.
+  reader.Skip();  // PeekAtRun has read these three.
   reader.Skip();
   reader.Skip();
   std::optional<int64_t> trained;

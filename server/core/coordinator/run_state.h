@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/coordinator/aggregators.h"
 #include "server/core/coordinator/evaluations.h"
 #include "server/core/coordinator/initialization.h"
@@ -29,7 +29,7 @@
 
 namespace slipstream {
 
-/// What a coordinator does by its run's settings, and what no part of its state does.
+/// The settings that the coordinator itself goes by; the parts of its state keep the others.
 struct RunRules {
   uint64_t run = 0;
   absl::Duration lease;
@@ -39,7 +39,8 @@ struct RunRules {
 };
 
 /// All that a coordinator remembers of its run, in parts. Those that need a sibling hold a
-/// reference to it; no part changes another, but that WorkerSupply registers members.
+/// reference to it; no part changes another, but that WorkerSupply registers members and
+/// makes notes.
 struct RunState {
   /// The start_timeout counts from `start`.
   RunState(uint64_t run, const RunSpec& spec, absl::Time start);
@@ -72,7 +73,7 @@ struct RunState {
   RollbackGuard rollback;
   std::optional<WorkerSpeeds> speeds;  // Set if workers take local steps by their speed.
 
-  /// What the servers are to do. Its number rises with every change.
+  /// The orders to the servers. Their number rises with every change.
   ServerOrders orders;
 
   // See Coordinator.

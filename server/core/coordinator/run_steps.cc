@@ -2,13 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/base/duration_text.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 
@@ -235,11 +236,10 @@ void RunSteps::EndWork(EndReason reason, std::string fails_for) {
 }
 
 void RunSteps::OrderSaveIfDue(absl::Time now) {
-  bool has_saved = false;
-  const bool is_new =
-      state_.recovery.OrderSaveIfDue(state_.stages.works_in_rounds(), now, has_saved);
-  if (has_saved) ++state_.changes;
-  if (!is_new) return;
+  const Recovery::SaveStep step =
+      state_.recovery.OrderSaveIfDue(state_.stages.works_in_rounds(), now);
+  if (step.has_saved) ++state_.changes;
+  if (!step.is_new) return;
   PublishOrders(now);
   state_.recovery.OnSaveAnnounced(state_.orders.number);
 }

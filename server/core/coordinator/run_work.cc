@@ -1,6 +1,7 @@
 #include "server/core/coordinator/run_work.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace slipstream {
 

@@ -6,11 +6,10 @@
 #include <span>
 #include <string>
 #include <type_traits>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/coordinator/initialization.h"
 #include "server/core/coordinator/membership.h"
 #include "server/core/coordinator/stages.h"
@@ -116,7 +115,7 @@ class RunWork {
     bool has_units = self.ledger_.has_value();
     archive(self.total_, self.per_epoch_, self.drained_, self.batches_of_rounds_, self.end_reason_,
             self.ends_early_, self.fails_for_, has_units);
-    if (!has_units || self.per_epoch_ == 0) return;
+    if (!has_units || self.per_epoch_ == 0) return;  // Units need the length of an epoch.
     if constexpr (!std::is_const_v<Self>) self.ledger_.emplace(0, self.per_epoch_, self.pushes_);
     archive(*self.ledger_);
   }

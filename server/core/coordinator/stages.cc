@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 

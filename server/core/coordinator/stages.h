@@ -7,14 +7,15 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
-#include "common/run/run_change.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_change.h"
+#include "common/settings/run_spec.h"
 #include "server/core/run_stages.h"
 #include "server/core/saved_version.h"
 
 namespace slipstream {
 
-/// Which stages a run has, which one it is in, and whether the servers know that it has begun.
+/// The stages of a run: their list, the present one, and whether the servers know that it has
+/// begun.
 ///
 /// Invariant: the run's stages up to the present one stay as they are, but for the epoch with which
 /// the present one ends.
@@ -48,7 +49,8 @@ class Stages {
   /// Whether every server knows that the stage has begun; workers are sent to it from then on.
   bool is_open() const { return is_open_; }
 
-  /// Set until then, unless all stages that some server does not know of began at once.
+  /// Set while no work is handed out: until the stage is open, unless all stages that some server
+  /// does not know of began at once.
   bool holds_work() const { return holds_work_; }
 
   /// The number of the orders by which servers learn that the stage has begun.

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -12,14 +12,15 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "common/run/consistency_spec.h"
-#include "common/run/run_spec.h"
+#include "common/settings/consistency_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/coordinator/membership.h"
 #include "server/core/coordinator/notes.h"
 
 namespace slipstream {
 
-/// Which workers a run takes, how many it needs, and for how long it goes on without them. Where
+/// The workers of a run: which it takes, how many it needs, and for how long it goes on without
+/// them. Where
 /// workers make the weights themselves, it also keeps how they reach each other.
 ///
 /// Not thread-safe: one owner, which serialises calls.

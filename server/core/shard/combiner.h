@@ -12,7 +12,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "server/core/shard/shard_plan.h"
+#include "server/core/shard/run_position.h"
 
 namespace slipstream {
 

@@ -14,7 +14,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 
 namespace slipstream {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 
 namespace slipstream {
 

@@ -13,7 +13,7 @@
 #include "common/policy/policy.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/orders.h"
 #include "server/core/run_stages.h"
 #include "server/core/shard/call_answering.h"

@@ -7,7 +7,7 @@
 
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/run_stages.h"
 
 namespace slipstream {

@@ -2,7 +2,7 @@
 #define SLIPSTREAM_SERVER_CORE_SHARD_SHARD_OPTIONS_H_
 
 #include "common/base/ids.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/shard/shard_machine.h"
 
 namespace slipstream {

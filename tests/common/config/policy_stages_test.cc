@@ -4,7 +4,7 @@
 
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 // Tests of runs whose first epochs have other policies.
 

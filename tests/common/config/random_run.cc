@@ -7,7 +7,7 @@
 
 #include "common/config/field_table.h"
 #include "common/model/presets.h"
-#include "common/run/carried_state.h"
+#include "common/settings/carried_state.h"
 
 namespace slipstream {
 

@@ -2,7 +2,7 @@
 #define SLIPSTREAM_TESTS_COMMON_CONFIG_RANDOM_RUN_H_
 
 #include "common/base/philox.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

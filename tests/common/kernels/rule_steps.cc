@@ -25,7 +25,7 @@
 #include "common/kernels/rules/tensor_rules.h"
 #include "common/kernels/streamed_stores.h"
 #include "common/layout/tensor_layout.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 namespace {

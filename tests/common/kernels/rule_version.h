@@ -7,7 +7,7 @@
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/kernels/streamed_stores.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 

@@ -132,14 +132,14 @@ TEST(SharedValuesTest, AReaderSeesThatValuesWereReplaced) {
   const size_t size = SharedValuesLayout::Bytes(10);
   const SharedMemory made = MakeSharedMemory(size).value();
   const SharedMapping reader = MapSharedMemory(made.file, size).value();
-  const uint64_t first = SharedValuesLayout::NextGeneration(made.mapping);
+  const uint64_t first = SharedValuesLayout::NextFilling(made.mapping);
   SharedValuesLayout::Values(made.mapping)[9] = 1.5f;
 
   EXPECT_EQ(SharedValuesLayout::Values(reader)[9], 1.5f);
-  EXPECT_EQ(SharedValuesLayout::Generation(reader), first);
-  const uint64_t second = SharedValuesLayout::NextGeneration(made.mapping);
+  EXPECT_EQ(SharedValuesLayout::Filling(reader), first);
+  const uint64_t second = SharedValuesLayout::NextFilling(made.mapping);
   EXPECT_NE(second, first);
-  EXPECT_EQ(SharedValuesLayout::Generation(reader), second);
+  EXPECT_EQ(SharedValuesLayout::Filling(reader), second);
 }
 
 }  // namespace

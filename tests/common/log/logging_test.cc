@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "common/log/log.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 
 namespace slipstream {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "common/policy/learning_rate.h"
 #include "common/policy/staleness_compensation.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "tests/support/specs.h"
 
 namespace slipstream {

@@ -89,12 +89,12 @@ TEST(ChunkWireTest, EncodedValuesArriveRounded) {
 TEST(ChunkWireTest, TheTrailerComesWithTheWeights) {
   const WeightsTrailer trailer = {.newest = Version{9}, .checksums = {1, uint64_t{1} << 63}};
 
-  const auto sealed =
+  const auto with_trailer =
       DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent(), Encoding::kFp32, trailer));
   const auto plain = DecodeWeightsChunk(EncodeWeightsChunk(std::nullopt, 4, Lent()));
 
-  EXPECT_EQ(sealed.value().trailer, trailer);
-  EXPECT_EQ(Copied(sealed->values), kValues);
+  EXPECT_EQ(with_trailer.value().trailer, trailer);
+  EXPECT_EQ(Copied(with_trailer->values), kValues);
   EXPECT_EQ(plain.value().trailer, std::nullopt);
 }
 

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "common/config/run_config.h"
-#include "common/run/learning_warnings.h"
+#include "common/settings/learning_warnings.h"
 
 namespace slipstream {
 namespace {

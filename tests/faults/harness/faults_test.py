@@ -232,7 +232,7 @@ class ProxyTest(unittest.TestCase):
 
     def test_the_seed_decides_how_a_connection_behaves(self):
         def conducts(seed):
-            return [(each.delay_s, each.dribbles, each.ending, each.generation_bytes)
+            return [(each.delay_s, each.dribbles, each.ending, each.life_bytes)
                     for each in (tcp_proxy.Conduct(seed, number) for number in range(50))]
 
         self.assertEqual(conducts(1), conducts(1))

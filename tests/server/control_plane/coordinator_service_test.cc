@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/control_plane/coordinator_wire.h"
+#include "server/status/shard_report.h"
 #include "tests/server/control_plane/coordinator_service_fixture.h"
 #include "tests/support/shard_machine_driver.h"
 

@@ -203,12 +203,12 @@ TEST_F(StalledTransferTest, AnExchangeMayRestBetweenPushesAndNotWithin) {
 
 TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatEndsItsPush) {
   Start(kAsync, 2);
-  grpc::ClientContext sealing_context;
-  SetDeadline(sealing_context);
-  auto sealing = stub_->Exchange(&sealing_context);
+  grpc::ClientContext patient_context;
+  SetDeadline(patient_context);
+  auto patient = stub_->Exchange(&patient_context);
   v1::PushChunk most = Begin(1, 1, kValues / 2);
   most.set_offset(kValues / 2);
-  ASSERT_TRUE(sealing->Write(most));
+  ASSERT_TRUE(patient->Write(most));
   AwaitQueued();
   grpc::ClientContext context;
   SetDeadline(context);
@@ -219,10 +219,10 @@ TEST_F(StalledTransferTest, AWorkerMayTakeItsTimeBeforeTheChunkThatEndsItsPush) 
   LetTimePassUntil([&] { return service_->ShardReport().bytes_queued() == one_push; },
                    "the push that stalls to be ended");
 
-  v1::PushChunk trailer;
-  trailer.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
+  v1::PushChunk rest;
+  rest.set_values(Bytes(std::vector<float>(kValues / 2, 1.0f)));
   v1::ExchangeReply reply;
-  ASSERT_TRUE(sealing->Write(trailer) && sealing->Read(&reply)) << "it was ended, too";
+  ASSERT_TRUE(patient->Write(rest) && patient->Read(&reply)) << "it was ended, too";
   EXPECT_EQ(reply.push().outcome(), v1::APPLIED);
 }
 

@@ -32,7 +32,7 @@ TEST_F(SharedExchangeAbuseTest, AVersionIsTakenFromWhoNeverReleasesItWhenItsTime
   service_->ShardReport();
   UpdateByAnother(10);
 
-  EXPECT_NE(peer.Generation(reply), reply.shared().generation());
+  EXPECT_NE(peer.Filling(reply), reply.shared().filling());
 }
 
 TEST_F(SharedExchangeAbuseTest, WhatIsWrittenAfterItWasReadHasNoEffect) {

@@ -101,8 +101,8 @@ class Peer {
     const float* const values = SharedValuesLayout::Values(buffers_[number]);
     return {values, values + kValues};
   }
-  uint64_t Generation(const v1::ExchangeReply& reply) {
-    return SharedValuesLayout::Generation(buffers_.at(reply.shared().buffer()));
+  uint64_t Filling(const v1::ExchangeReply& reply) {
+    return SharedValuesLayout::Filling(buffers_.at(reply.shared().buffer()));
   }
 
   void Release() { Send(RequestOf(v1::SharedMemoryRequest::RELEASE)); }

@@ -33,7 +33,7 @@ TEST_F(SharedExchangeTest, UpdatesAsMessagesDoAndAnswersWithABuffer) {
   EXPECT_EQ(reply.values(), "");
   ASSERT_TRUE(reply.has_shared());
   EXPECT_EQ(peer.Read(reply), std::vector<float>(kValues, -1.0f));
-  EXPECT_EQ(peer.Generation(reply), reply.shared().generation());
+  EXPECT_EQ(peer.Filling(reply), reply.shared().filling());
   EXPECT_EQ(Pull(1).values, std::vector<float>(kValues, -1.0f));
   EXPECT_TRUE(peer.End().ok());
 }
@@ -59,7 +59,7 @@ TEST_F(SharedExchangeTest, AVersionStaysUntilItIsReleased) {
   peer.Read(reply);
 
   UpdateByAnother(10);
-  EXPECT_EQ(peer.Generation(reply), reply.shared().generation());
+  EXPECT_EQ(peer.Filling(reply), reply.shared().filling());
   EXPECT_EQ(peer.Read(reply), std::vector<float>(kValues, -1.0f));
 
   peer.Release();
@@ -67,7 +67,7 @@ TEST_F(SharedExchangeTest, AVersionStaysUntilItIsReleased) {
   const v1::ExchangeReply next = peer.Ask(WithHeader(peer.Chunk(0, kOnes), 2, 1));
   EXPECT_EQ(next.push().outcome(), v1::APPLIED);
   UpdateByAnother(10);
-  EXPECT_NE(peer.Generation(reply), reply.shared().generation());
+  EXPECT_NE(peer.Filling(reply), reply.shared().filling());
 }
 
 TEST_F(SharedExchangeTest, AVersionIsGivenBackWithTheStream) {
@@ -84,7 +84,7 @@ TEST_F(SharedExchangeTest, AVersionIsGivenBackWithTheStream) {
   Peer other(*stub_);
   other.Attach();
   const absl::Time deadline = absl::Now() + kWait;
-  while (peer.Generation(reply) == reply.shared().generation() && absl::Now() < deadline) {
+  while (peer.Filling(reply) == reply.shared().filling() && absl::Now() < deadline) {
     v1::PushChunk chunk = other.Chunk(0, kOnes);
     *chunk.mutable_header() = Header(1, ++others_, 0);
     chunk.mutable_header()->set_pull(true);
@@ -92,7 +92,7 @@ TEST_F(SharedExchangeTest, AVersionIsGivenBackWithTheStream) {
     UpdateByAnother(2);
     other.Release();
   }
-  EXPECT_NE(peer.Generation(reply), reply.shared().generation());
+  EXPECT_NE(peer.Filling(reply), reply.shared().filling());
 }
 
 TEST_F(SharedExchangeTest, AnAnswerThatCannotBeMappedComesOverTheStream) {

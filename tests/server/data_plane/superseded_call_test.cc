@@ -93,7 +93,7 @@ TEST_F(SupersededCallTest, HalfAPushMakesRoomForItsRepetition) {
   EXPECT_EQ(newer.Ask(Whole(0, 2)).outcome(), v1::APPLIED);
 }
 
-TEST_F(SupersededCallTest, HalfAPushMakesRoomForItsSendersNextGeneration) {
+TEST_F(SupersededCallTest, HalfAPushMakesRoomForItsSendersNextIncarnation) {
   Start(kAsync, 2);
   const auto older = HalfAPush(0);
   orders_.view.number = ViewNumber{2};

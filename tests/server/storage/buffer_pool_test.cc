@@ -90,15 +90,15 @@ TEST(BufferPoolTest, SharedBuffersAreTakenOnceAskedForAndSayWhenTheyAreWrittenAn
   const SharedMapping reader =
       MapSharedMemory(buffer.memory.file, SharedValuesLayout::Bytes(10)).value();
   EXPECT_EQ(SharedValuesLayout::Values(reader)[9], 1.5f);
-  EXPECT_EQ(SharedValuesLayout::Generation(reader), buffer.generation);
+  EXPECT_EQ(SharedValuesLayout::Filling(reader), buffer.filling);
 
   const uint64_t number = buffer.number;
-  const uint64_t generation = buffer.generation;
+  const uint64_t filling = buffer.filling;
   shared.reset();
-  EXPECT_EQ(SharedValuesLayout::Generation(reader), generation) << "nobody writes to it yet";
+  EXPECT_EQ(SharedValuesLayout::Filling(reader), filling) << "nobody writes to it yet";
   const auto again = pool.Take();
   EXPECT_EQ(again->shared()->number, number);
-  EXPECT_EQ(SharedValuesLayout::Generation(reader), generation + 1);
+  EXPECT_EQ(SharedValuesLayout::Filling(reader), filling + 1);
   EXPECT_NE(pool.Take()->shared()->number, number);
 }
 

@@ -10,7 +10,7 @@
 #include "common/kernels/fold.h"
 #include "common/kernels/rules/update_rule.h"
 #include "common/kernels/streamed_stores.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "tests/worker/algorithm/scalar_model.h"
 #include "worker/algorithm/worker_algorithm.h"
 #include "worker/core/worker_core.h"

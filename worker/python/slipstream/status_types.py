@@ -155,7 +155,7 @@ class ShardStatus:
     # for a version, exchanges included.
     pulls_under_way: int = 0
     parked_calls: int = 0
-    # Of the open round when the report was made: how long ago it began, and last heard from a worker.
+    # How long ago the open round began, and last heard from a worker, when the report was made.
     round_open_seconds: float = 0.0
     round_unchanged_seconds: float = 0.0
     # The number of members that have no gradient for the open round.

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/model/presets.h"
-#include "common/run/shards.h"
+#include "common/settings/shards.h"
 
 namespace slipstream {
 namespace {

@@ -169,7 +169,7 @@ TEST(MetricsLogTest, TellsTheLanesOfEveryStepOnce) {
             R"("backward":[2.5,4.5],"push":[[3.0,5.0],[3.5,5.5]],"pull":[[6.0,7.0],[6.5,7.5]]})");
   ASSERT_EQ(rows[1]["lanes"].size(), 1u);
   EXPECT_EQ(rows[1]["lanes"][0]["step"], 6);
-  EXPECT_EQ(rows[2]["lanes"].size(), 3u) << "of the worker's next generation";
+  EXPECT_EQ(rows[2]["lanes"].size(), 3u) << "of the worker's next incarnation";
 }
 
 TEST(MetricsLogTest, TellsTimesToTheMicrosecond) {

@@ -14,7 +14,7 @@
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "common/run/policy_rows.h"
+#include "common/settings/policy_rows.h"
 #include "server/core/shard/combiner.h"
 
 namespace slipstream {

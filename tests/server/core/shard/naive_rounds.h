@@ -14,7 +14,7 @@
 
 #include "common/base/ids.h"
 #include "common/protocol/view.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "tests/server/core/shard/random_shard.h"
 
 namespace slipstream {
@@ -77,7 +77,7 @@ class NaiveRounds : public ShardProperty {
   }
 
  private:
-  /// What is saved and returns.
+  /// The part of the model that is saved and returns.
   struct Rounds {
     View view;
     std::map<WorkerId, Version> owes_from;

@@ -14,7 +14,7 @@
 #include "common/base/philox.h"
 #include "common/protocol/shard_messages.h"
 #include "common/protocol/view.h"
-#include "common/run/run_spec.h"
+#include "common/settings/run_spec.h"
 #include "server/core/shard/shard_machine.h"
 #include "server/core/shard/shard_output.h"
 #include "server/core/shard/shard_return.h"
@@ -60,9 +60,9 @@ struct ShardEvent {
   std::shared_ptr<const ShardState> saved = {};
 };
 
-/// What a machine makes of an event.
+/// The outcome of an event.
 struct ShardEffect {
-  /// Of a push that is refused by its header, it has the refusal as the answer and the record.
+  /// The answer and the record. They are the refusal if a push is refused by its header.
   ShardOutput output;
   PushId push{};
   std::optional<Forecast> draft;
