@@ -123,7 +123,7 @@ grpc::ServerUnaryReactor* CoordinatorService::Register(grpc::CallbackServerConte
       if (!may_pass) caller.Audit("refused", std::string(identity.status().message()));
       return identity.status();
     }
-    caller.IsMember(identity->worker);
+    caller.NoteMember(identity->worker);
     caller.Audit("joined", fmt::format("worker {} incarnation {}", Value(identity->worker),
                                        Value(identity->incarnation)));
     heartbeats_.erase(identity->worker);

@@ -51,9 +51,9 @@ absl::Status MayBe(Caller& caller, const ClaimedMember& claimed) {
   return absl::OkStatus();
 }
 
-void IsMember(Caller& caller, const ClaimedMember& claimed) {
-  if (const auto* worker = std::get_if<WorkerId>(&claimed)) caller.IsMember(*worker);
-  if (const auto* shard = std::get_if<ShardId>(&claimed)) caller.IsMember(*shard);
+void NoteMember(Caller& caller, const ClaimedMember& claimed) {
+  if (const auto* worker = std::get_if<WorkerId>(&claimed)) caller.NoteMember(*worker);
+  if (const auto* shard = std::get_if<ShardId>(&claimed)) caller.NoteMember(*shard);
 }
 
 }  // namespace
@@ -184,7 +184,7 @@ void CoordinatorService::AnswerOrPark(CoordinatorCall* call, ClaimedMember claim
     const absl::Time now = options_.now();
     coordinator_.Observe(now);
     absl::Status status = event(now, caller);
-    if (status.ok()) IsMember(caller, claimed);
+    if (status.ok()) NoteMember(caller, claimed);
     std::optional<absl::Status> answer = status;
     if (status.ok()) answer = question(wait_ms == 0 || is_stopping_);
     if (!answer.has_value() && parked_.is_full()) {

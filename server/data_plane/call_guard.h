@@ -35,7 +35,7 @@ class CallGuard {
 
   /// Notes that the call brings something from this sender, which was found to be a member.
   void IsOf(const LatestCalls::Sender& sender) {
-    caller_.IsMember(sender.worker);
+    caller_.NoteMember(sender.worker);
     if (latest_.has_value()) latest_->Claim(sender);
   }
 

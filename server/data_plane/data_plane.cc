@@ -68,11 +68,11 @@ absl::Status DataPlane::NoteMember(const v1::GetTransportsRequest& request, Call
     const uint32_t numbers = options_.cluster.AggregatorNumber(options_.cluster.groups(), 0);
     const bool is_server =
         request.server() < numbers && identity.run != 0 && identity.run == engine_.RunNumber();
-    if (may_be.ok() && is_server) caller.IsMember(ShardId{request.server()});
+    if (may_be.ok() && is_server) caller.NoteMember(ShardId{request.server()});
   } else if (request.has_identity()) {
     may_be = caller.MayBe(identity.worker);
     const bool is_worker = engine_.MayBeMember(identity) && Value(identity.worker) < kWorkersMax;
-    if (may_be.ok() && is_worker) caller.IsMember(identity.worker);
+    if (may_be.ok() && is_worker) caller.NoteMember(identity.worker);
   }
   // A server that was started again knows nobody before its first orders. It would take the values
   // that come next for a stranger's, and close the connection.

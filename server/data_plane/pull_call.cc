@@ -64,7 +64,7 @@ void PullCall::Ask(const grpc::ByteBuffer& message) {
   std::optional<Answer> answer = engine_.Pull(*request, this);
   if (answer.has_value() && !answer->refusal.ok()) return OnAnswer(*std::move(answer));
   if (request->identity.has_value()) {
-    guard_.caller().IsMember(request->identity->worker);
+    guard_.caller().NoteMember(request->identity->worker);
   } else {
     guard_.caller().IsGuest();
   }

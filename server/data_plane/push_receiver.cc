@@ -84,7 +84,7 @@ BegunPush PushReceiver::Begin(const PushHeader& header) {
   BegunPush begun = engine_.BeginPush(header);
   if (!begun.is_of_member || guard_ == nullptr) return begun;
   if (IsComposite(header)) {
-    guard_->caller().IsMember(engine_.AggregatorOf(header.parts.front().worker));
+    guard_->caller().NoteMember(engine_.AggregatorOf(header.parts.front().worker));
   } else {
     guard_->IsOf({.worker = header.identity.worker, .slot = header.slot});
   }

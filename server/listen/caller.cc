@@ -75,12 +75,12 @@ void Caller::Introduce(Connections::Who who, uint64_t member) {
   if (connection_ != 0) connections_->Introduce(*this, who, member);
 }
 
-void Caller::IsMember(WorkerId worker) {
+void Caller::NoteMember(WorkerId worker) {
   Introduce(Connections::Who::kMember, Value(worker));
   Took(0);
 }
 
-void Caller::IsMember(ShardId server) {
+void Caller::NoteMember(ShardId server) {
   Introduce(Connections::Who::kMember, kFirstServer + Value(server));
   Took(0);
 }

@@ -61,8 +61,8 @@ class Caller {
   std::optional<AuditLog::Event> TakeAudit() { return std::exchange(audit_, std::nullopt); }
 
   /// Note that the caller was found to be a member of the run: a worker, or the server of a shard.
-  void IsMember(WorkerId worker);
-  void IsMember(ShardId server);
+  void NoteMember(WorkerId worker);
+  void NoteMember(ShardId server);
 
   /// Notes that the caller may be served although it is not a member.
   void IsGuest();

@@ -40,7 +40,7 @@ class CredulousService final : public v1::Coordinator::CallbackService {
 
   grpc::ServerUnaryReactor* Leave(grpc::CallbackServerContext* context,
                                   const v1::LeaveRequest* request, v1::LeaveReply*) override {
-    Caller(&connections_, context->c_call()).IsMember(WorkerId{request->identity().worker()});
+    Caller(&connections_, context->c_call()).NoteMember(WorkerId{request->identity().worker()});
     return Done(context);
   }
   grpc::ServerUnaryReactor* GetStatus(grpc::CallbackServerContext* context,
