@@ -13,8 +13,8 @@
 
 namespace slipstream {
 
-/// What happens to a run, for the log. The notes are bounded: whoever does not take them loses the
-/// later ones, and each process is told of once for each reason for which it is refused.
+/// Keeps notes of what happens to a run, for the log. They are bounded: whoever does not take them
+/// loses the later ones, and each process is told of once for each reason for which it is refused.
 ///
 /// Not thread-safe: one owner, which serialises calls.
 class CoordinatorNotes {

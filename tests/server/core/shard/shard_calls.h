@@ -191,7 +191,7 @@ class CallsAreAnswered : public ShardProperty {
   }
 
   void NoteVersion(const ShardStep& step) {
-    // That it is so is checked by NaiveRounds.
+    // NaiveRounds checks that it is so.
     Made made = {.label = made_.back().label, .examples = step.machine.examples_applied()};
     if (setting_.publishes) {
       const PushHeader& header = step.event.push.header;
