@@ -35,18 +35,11 @@ ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
 }
 
 ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  // Read one byte more than is allowed, so that a longer or endless file is refused as too long.
-  std::string text(kYamlBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  // Opening a directory succeeds, and only reading it fails.
-  if (!file.is_open() || file.bad()) {
-    const std::string reason = errno != 0 ? std::strerror(errno) : "it cannot be read";
-    return std::vector<Diagnostic>{{{.file = path}, "cannot open the file: " + reason}};
+  const absl::StatusOr<std::string> text = ReadYamlFile(path);
+  if (!text.ok()) {
+    return std::vector<Diagnostic>{{{.file = path}, std::string(text.status().message())}};
   }
-  return ParseRunConfig(text, path, overrides);
+  return ParseRunConfig(*text, path, overrides);
 }
 
 std::vector<Diagnostic> CheckVariables(const std::map<std::string, std::string>& environment) {

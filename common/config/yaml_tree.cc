@@ -6,6 +6,9 @@
 #include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <utility>
@@ -276,6 +279,18 @@ std::optional<YamlNode> ParseYaml(std::string_view text, const std::string& file
   YamlNode root = builder.TakeRoot();
   if (root.kind == YamlNode::Kind::kNothing) root = NodeOf(YamlNode::Kind::kMap, start);
   return root;
+}
+
+absl::StatusOr<std::string> ReadYamlFile(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kYamlBytesMax + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  // Opening a directory succeeds, and only reading it fails.
+  if (file.is_open() && !file.bad()) return text;
+  const std::string reason = errno != 0 ? std::strerror(errno) : "it cannot be read";
+  return absl::NotFoundError("cannot open the file: " + reason);
 }
 
 }  // namespace slipstream

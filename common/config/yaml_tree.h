@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/config/diagnostic.h"
 
 namespace slipstream {
@@ -39,6 +40,10 @@ struct YamlNode::Entry {
 };
 
 inline constexpr size_t kYamlBytesMax = size_t{1} << 20;
+
+/// Returns the text of the file at `path`, up to one byte more than ParseYaml takes, so that a
+/// longer or endless file is refused there. NOT_FOUND, with the reason, if it cannot be read.
+absl::StatusOr<std::string> ReadYamlFile(const std::string& path);
 
 /// Reads one document of the strict subset that configuration files use: maps with unique text
 /// keys, lists and scalars. Duplicate keys, anchors, aliases, merge keys, tags, other documents and

@@ -13,6 +13,7 @@
 #include "common/log/log.h"
 #include "common/process/version.h"
 #include "common/rpc/status_conversion.h"
+#include "server/status/coordinator_facts.h"
 
 namespace slipstream {
 
@@ -417,26 +418,9 @@ std::vector<v1::AggregatorStatus> CoordinatorService::AggregatorsNow(absl::Time 
 }
 
 StatusFacts CoordinatorService::Facts(absl::Time now) {
-  StatusFacts facts;
-  facts.run = options_.run;
-  facts.phase = coordinator_.phase();
-  facts.stages = coordinator_.stages();
-  facts.stage = coordinator_.stage();
-  facts.failure = coordinator_.failure();
+  StatusFacts facts = FactsOf(coordinator_, now);
   facts.not_kept = not_kept_;
-  if (const std::optional<EndReason> reason = coordinator_.end_reason()) {
-    facts.ended_by = Name(*reason);
-  }
-  facts.training_time = coordinator_.TrainingTime(now);
-  facts.batches_total = coordinator_.batches_total();
-  facts.batches_done = coordinator_.batches_done();
-  facts.epochs_done = coordinator_.epochs_done();
-  const std::optional<ModelOrders>& model = coordinator_.orders().model;
-  if (model.has_value()) facts.parameters = model->layout.parameters();
-  facts.view = coordinator_.membership().view().number;
-  facts.live_workers = coordinator_.membership().live();
   facts.version_skew = skew_.Skew();
-  facts.missing = coordinator_.Missing(now);
   for (const auto& [shard, status] : shards_) {
     facts.shards.push_back(status);
     const absl::Duration silence = now - coordinator_.servers().servers()[shard]->last_heard;
@@ -447,15 +431,11 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
     facts.shards.back().set_versions_lost(returned.versions_lost);
   }
   facts.aggregators = AggregatorsNow(now);
-  for (const auto& [id, worker] : coordinator_.membership().workers()) {
-    StatusFacts::Worker& of_worker = facts.workers[id];
-    of_worker.record = worker;
-    of_worker.lease_left = coordinator_.membership().LeaseLeft(worker, now);
-    of_worker.has_work = coordinator_.HasWork(id);
-    of_worker.idle = stalled_.IdleFor(id, now);
-    of_worker.is_stalled = stalled_.IsStalled(id);
+  for (auto& [id, worker] : facts.workers) {
+    worker.idle = stalled_.IdleFor(id, now);
+    worker.is_stalled = stalled_.IsStalled(id);
     const auto heartbeat = heartbeats_.find(id);
-    if (heartbeat != heartbeats_.end()) of_worker.heartbeat = heartbeat->second;
+    if (heartbeat != heartbeats_.end()) worker.heartbeat = heartbeat->second;
   }
   const Readers& readers = coordinator_.readers();
   const std::vector<uint64_t> listed = readers.MostBehind(kReadersListedMax);
@@ -469,8 +449,6 @@ StatusFacts CoordinatorService::Facts(absl::Time now) {
         coordinator_.orders().awaited_readers.contains(reader.report.instance);
     status.set_is_awaited(is_waited_for && readers.IsAwaited(reader));
   }
-  facts.evaluations = coordinator_.evaluations().results();
-  facts.weights_sha256 = coordinator_.evaluations().weights_sha256();
   return facts;
 }
 

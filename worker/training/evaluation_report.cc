@@ -28,21 +28,46 @@ void LogResult(const v1::EvaluationStatus& result) {
   Log(spdlog::level::info, line);
 }
 
+/// Saves the weights if the run keeps any, and records the outcome in `result`. Logs a warning if
+/// final weights are not kept.
+void Keep(const ModelKeeper& keeper, const ModelFacts& facts, std::span<const float> weights,
+          const std::vector<StoredTensor>& beside, v1::EvaluationStatus& result) {
+  if (!keeper.keeps()) {
+    if (facts.is_final) {
+      LogWarning(
+          "the trained weights are not kept: model.save_dir is empty, and this worker was given no "
+          "other directory (--save-dir of ps_worker)");
+    }
+    return;
+  }
+  const absl::StatusOr<std::string> path = keeper.Keep(facts, weights, beside);
+  if (path.ok()) {
+    LogInfo("weights saved", {{"path", *path}, {"epoch", facts.epoch}});
+    result.set_model_file(WireText(*path, PATH_MAX));
+    return;
+  }
+  // A failed save does not end the run; the report tells its observers.
+  const std::string reason(path.status().message());
+  LogError("weights not saved", {{"epoch", facts.epoch}, {"reason", reason}});
+  result.set_model_failure(WireText(reason, kReasonBytesMax));
+}
+
 }  // namespace
 
 bool AreFinite(std::span<const float> weights) { return AllFinite({std::as_bytes(weights)}); }
 
-absl::Status EvaluationReporter::Report(const MeasuredWeights& measured,
-                                        std::span<const float> weights) const {
+v1::ReportRequest ReportOn(const MeasuredWeights& measured, std::span<const float> weights,
+                           const Identity& identity, uint64_t examples_per_epoch,
+                           const ModelKeeper& keeper) {
   const Heartbeat::Order& order = measured.order;
   v1::ReportRequest request;
-  *request.mutable_identity() = ToWire(identity_);
+  *request.mutable_identity() = ToWire(identity);
   request.set_evaluation(order.number);
   v1::EvaluationStatus& result = *request.mutable_result();
   result.set_epoch(order.epoch);
   result.set_final(order.is_final);
   result.set_epochs_measured(static_cast<double>(measured.reading.examples) /
-                             static_cast<double>(examples_per_epoch_));
+                             static_cast<double>(examples_per_epoch));
   for (const Version version : measured.reading.versions) result.add_versions(Value(version));
   result.set_test_loss(measured.measures.loss);
   if (measured.measures.accuracy) result.set_test_accuracy(*measured.measures.accuracy);
@@ -56,38 +81,22 @@ absl::Status EvaluationReporter::Report(const MeasuredWeights& measured,
       LogInfo("final weights", {{"sha256", sha256}});
     }
     if (order.saves) {
-      Keep({order.epoch, order.is_final, measured.reading.versions, measured.measures,
+      Keep(keeper,
+           {order.epoch, order.is_final, measured.reading.versions, measured.measures,
             measured.test_examples, sha256},
            weights, measured.beside, result);
     }
   }
-  const absl::Status reported = coordinator_.Report(request);
+  return request;
+}
+
+absl::Status EvaluationReporter::Report(const MeasuredWeights& measured,
+                                        std::span<const float> weights) const {
+  const absl::Status reported =
+      coordinator_.Report(ReportOn(measured, weights, identity_, examples_per_epoch_, keeper_));
   // FAILED_PRECONDITION: the order was withdrawn, perhaps for another worker. This is no reason to
   // end.
   return absl::IsFailedPrecondition(reported) ? absl::OkStatus() : reported;
-}
-
-void EvaluationReporter::Keep(const ModelFacts& facts, std::span<const float> weights,
-                              const std::vector<StoredTensor>& beside,
-                              v1::EvaluationStatus& result) const {
-  if (!keeper_.keeps()) {
-    if (facts.is_final) {
-      LogWarning(
-          "the trained weights are not kept: model.save_dir is empty, and this worker was given no "
-          "other directory (--save-dir of ps_worker)");
-    }
-    return;
-  }
-  const absl::StatusOr<std::string> path = keeper_.Keep(facts, weights, beside);
-  if (path.ok()) {
-    LogInfo("weights saved", {{"path", *path}, {"epoch", facts.epoch}});
-    result.set_model_file(WireText(*path, PATH_MAX));
-    return;
-  }
-  // A failed save does not end the run; the report tells its observers.
-  const std::string reason(path.status().message());
-  LogError("weights not saved", {{"epoch", facts.epoch}, {"reason", reason}});
-  result.set_model_failure(WireText(reason, kReasonBytesMax));
 }
 
 }  // namespace slipstream

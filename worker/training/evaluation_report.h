@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/protocol/shard_messages.h"
+#include "proto/coordinator.pb.h"
 #include "worker/client/coordinator_client.h"
 #include "worker/client/weights_reader.h"
 #include "worker/training/heartbeat.h"
@@ -37,14 +38,20 @@ struct MeasuredWeights {
 /// loss.
 bool AreFinite(std::span<const float> weights);
 
+/// Logs an evaluation, saves exactly the weights that were measured if the order asks for it, and
+/// returns the report to the coordinator. A failed save is part of the report.
+/// `examples_per_epoch`: the number of examples in the training set; not 0.
+v1::ReportRequest ReportOn(const MeasuredWeights& measured, std::span<const float> weights,
+                           const Identity& identity, uint64_t examples_per_epoch,
+                           const ModelKeeper& keeper);
+
 /// Reports evaluations to the coordinator, whoever made them. If the order asks for it, saves
 /// exactly the weights that were measured.
 ///
 /// Thread-safe: const after construction.
 class EvaluationReporter {
  public:
-  /// `examples_per_epoch`: the number of examples in the training set; not 0. `keeper` and
-  /// `coordinator` must outlive the reporter.
+  /// `examples_per_epoch`: as for ReportOn. `keeper` and `coordinator` must outlive the reporter.
   EvaluationReporter(const Identity& identity, uint64_t examples_per_epoch,
                      const ModelKeeper& keeper, const CoordinatorClient& coordinator)
       : identity_(identity),
@@ -57,11 +64,6 @@ class EvaluationReporter {
   absl::Status Report(const MeasuredWeights& measured, std::span<const float> weights) const;
 
  private:
-  /// Saves the weights if the run keeps any, and records the outcome in `result`. Logs a warning if
-  /// final weights are not kept.
-  void Keep(const ModelFacts& facts, std::span<const float> weights,
-            const std::vector<StoredTensor>& beside, v1::EvaluationStatus& result) const;
-
   const Identity identity_;
   const uint64_t examples_per_epoch_;
   const ModelKeeper& keeper_;

@@ -11,7 +11,7 @@
 #include "common/wire/control_wire.h"
 #include "common/wire/shard_wire.h"
 #include "worker/core/heartbeat_times.h"
-#include "worker/member/work_progress.h"
+#include "worker/training/heartbeat_message.h"
 
 namespace slipstream {
 namespace {
@@ -24,26 +24,6 @@ constexpr absl::Duration kNewsPatience = absl::Milliseconds(50);
 // How often a heartbeat demands an answer, so that a coordinator without news shows that it is
 // there.
 constexpr absl::Duration kAnswerInterval = absl::Seconds(10);
-
-double Seconds(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
-
-v1::StepTimes ToWire(const StepFigures::StepLanes& of) {
-  v1::StepTimes times;
-  times.set_step(of.step.number);
-  times.set_batch(of.step.batch);
-  times.set_forward_begin(Seconds(of.step.forward_begin));
-  times.set_backward_begin(Seconds(of.step.forward_end));
-  times.set_backward_end(Seconds(of.step.backward_end));
-  times.set_waited_seconds(absl::ToDoubleSeconds(of.step.waited));
-  for (const LaneTimes& lane : of.lanes) {
-    v1::LaneTimes& wire = *times.add_lanes();
-    wire.set_push_begin(Seconds(lane.push_begin));
-    wire.set_push_end(Seconds(lane.push_end));
-    wire.set_pull_begin(Seconds(lane.answered));
-    wire.set_pull_end(Seconds(lane.end));
-  }
-  return times;
-}
 
 }  // namespace
 
@@ -103,36 +83,13 @@ bool Heartbeat::Pause() {
 
 absl::Status Heartbeat::Beat() {
   const StepFigures::Figures figures = figures_.Read(absl::Now());
-  v1::HeartbeatRequest request;
+  v1::HeartbeatRequest request = HeartbeatOf(figures, tells_speed_);
   *request.mutable_identity() = ToWire(identity_);
-  request.set_examples(figures.examples);
-  request.set_examples_per_second(figures.examples_per_second);
-  request.set_recent_examples(figures.recent_examples);
-  request.set_train_loss(figures.train_loss);
-  if (figures.train_accuracy) request.set_train_accuracy(*figures.train_accuracy);
-  request.set_compute_share(figures.compute_share);
-  request.set_communication_share(figures.communication_share);
-  request.set_communication_hidden(figures.communication_hidden);
-  request.set_overlap(figures.overlap);
-  for (const StepFigures::StepLanes& step : figures.recent) {
-    *request.add_recent_steps() = ToWire(step);
-  }
-  *request.mutable_progress() = ToWire(figures.progress);
-  request.set_done_pushing(figures.is_done);
-  request.set_split_pushes(figures.split_pushes);
-  if (tells_speed_) request.set_steps_per_second(figures.steps_per_second);
   {
     MutexLock lock(mutex_);
     request.set_evaluation(evaluation_);
     request.set_measured_examples(measured_);
     request.set_ends_training(ends_training_);
-  }
-  if (figures.nonfinite.total > 0) {
-    v1::NonfiniteStatus& nonfinite = *request.mutable_nonfinite();
-    nonfinite.set_total(figures.nonfinite.total);
-    nonfinite.set_in_a_row(figures.nonfinite.in_a_row);
-    nonfinite.set_batch(figures.nonfinite.batch);
-    nonfinite.set_what(figures.nonfinite.what);
   }
   const absl::StatusOr<std::optional<v1::HeartbeatReply>> news = Tell(request);
   if (news.ok() && news->has_value()) Note(**news);
