@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/gradients.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"

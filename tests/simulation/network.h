@@ -16,7 +16,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "tests/simulation/chance.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/scenario.h"
 
 namespace slipstream {

@@ -13,7 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/protocol/shard_messages.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "worker/client/push_encoder.h"

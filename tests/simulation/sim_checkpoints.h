@@ -15,7 +15,7 @@
 #include "server/data_plane/shard_save.h"
 #include "server/storage/checkpoint_store.h"
 #include "tests/simulation/chance.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/network.h"
 
 namespace slipstream {

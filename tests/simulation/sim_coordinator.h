@@ -13,7 +13,7 @@
 #include "proto/coordinator.pb.h"
 #include "server/control_plane/parked_calls.h"
 #include "server/core/coordinator/coordinator.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"

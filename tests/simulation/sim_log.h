@@ -15,7 +15,7 @@
 #include "server/data_plane/shard_recorder.h"
 #include "server/storage/log_segment.h"
 #include "tests/simulation/chance.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/held_effects.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/sim_disk.h"

@@ -11,7 +11,7 @@
 #include "server/control_plane/server_orders.h"
 #include "server/control_plane/server_talk.h"
 #include "server/core/orders.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/network.h"
 
 namespace slipstream {

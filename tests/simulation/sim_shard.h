@@ -25,7 +25,7 @@
 #include "server/storage/buffer_pool.h"
 #include "server/storage/checkpoint_store.h"
 #include "tests/simulation/chance.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/scenario.h"

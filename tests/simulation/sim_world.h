@@ -1,7 +1,7 @@
 #ifndef SLIPSTREAM_TESTS_SIMULATION_SIM_WORLD_H_
 #define SLIPSTREAM_TESTS_SIMULATION_SIM_WORLD_H_
 
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 #include "tests/simulation/gradients.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/network.h"

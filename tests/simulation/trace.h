@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "tests/simulation/event_queue.h"
+#include "deploy/lab/event_queue.h"
 
 namespace slipstream {
 

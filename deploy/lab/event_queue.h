@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_TESTS_SIMULATION_EVENT_QUEUE_H_
-#define SLIPSTREAM_TESTS_SIMULATION_EVENT_QUEUE_H_
+#ifndef SLIPSTREAM_DEPLOY_LAB_EVENT_QUEUE_H_
+#define SLIPSTREAM_DEPLOY_LAB_EVENT_QUEUE_H_
 
 #include <cstdint>
 #include <functional>
@@ -45,4 +45,4 @@ class EventQueue {
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_TESTS_SIMULATION_EVENT_QUEUE_H_
+#endif  // SLIPSTREAM_DEPLOY_LAB_EVENT_QUEUE_H_

@@ -1,0 +1,43 @@
+#include "deploy/lab/links.h"
+
+#include <algorithm>
+
+namespace slipstream {
+namespace {
+
+/// Returns how long a link is used by a message. `gigabits`: per second; 0 for a link that takes no
+/// time.
+absl::Duration TimeOf(uint64_t bytes, double gigabits) {
+  if (gigabits == 0) return absl::ZeroDuration();
+  return absl::Nanoseconds(static_cast<double>(bytes) * 8 / gigabits);
+}
+
+}  // namespace
+
+Links::Links(const NetworkSpec& network, uint32_t workers, uint32_t servers)
+    : network_(network), workers_(workers), servers_(servers) {}
+
+absl::Time Links::ToServer(WorkerId from, ShardId to, uint64_t bytes, absl::Time now) {
+  return Send(workers_[Value(from)].out, network_.worker_gbits, servers_[Value(to)].in,
+              network_.server_gbits, bytes, now);
+}
+
+absl::Time Links::ToWorker(ShardId from, WorkerId to, uint64_t bytes, absl::Time now) {
+  return Send(servers_[Value(from)].out, network_.server_gbits, workers_[Value(to)].in,
+              network_.worker_gbits, bytes, now);
+}
+
+absl::Time Links::Send(Direction& from, double from_rate, Direction& to, double to_rate,
+                       uint64_t bytes, absl::Time now) {
+  const absl::Duration out = TimeOf(bytes, from_rate);
+  const absl::Duration in = TimeOf(bytes, to_rate);
+  const absl::Time leaves = std::max(now, from.free);
+  from.free = leaves + out;
+  from.busy += out;
+  const absl::Time arrives = std::max(leaves + network_.latency, to.free);
+  to.free = std::max(arrives + in, from.free + network_.latency);
+  to.busy += in;
+  return to.free;
+}
+
+}  // namespace slipstream

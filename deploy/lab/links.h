@@ -1,0 +1,53 @@
+#ifndef SLIPSTREAM_DEPLOY_LAB_LINKS_H_
+#define SLIPSTREAM_DEPLOY_LAB_LINKS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "deploy/lab/world_spec.h"
+
+namespace slipstream {
+
+/// The network in virtual time. Each machine has a link in each direction, on which messages follow
+/// one another; between two links there is a constant latency, and nothing else is scarce. A
+/// message is on both links at once, as packets are: it has arrived when the slower of the two is
+/// done with it. This is the α-β model with a queue at each end.
+///
+/// Not thread-safe: one owner.
+class Links {
+ public:
+  Links(const NetworkSpec& network, uint32_t workers, uint32_t servers);
+
+  /// Return when a message of so many bytes, sent at `now`, has arrived. Messages on the same link
+  /// queue in the order of these calls.
+  absl::Time ToServer(WorkerId from, ShardId to, uint64_t bytes, absl::Time now);
+  absl::Time ToWorker(ShardId from, WorkerId to, uint64_t bytes, absl::Time now);
+
+  /// How long the link into, and that out of, a server has been used.
+  absl::Duration BusyIn(ShardId server) const { return servers_[Value(server)].in.busy; }
+  absl::Duration BusyOut(ShardId server) const { return servers_[Value(server)].out.busy; }
+
+ private:
+  /// One direction of a machine's link.
+  struct Direction {
+    absl::Time free = absl::InfinitePast();
+    absl::Duration busy;
+  };
+  struct Machine {
+    Direction in;
+    Direction out;
+  };
+
+  absl::Time Send(Direction& from, double from_rate, Direction& to, double to_rate, uint64_t bytes,
+                  absl::Time now);
+
+  const NetworkSpec network_;
+  std::vector<Machine> workers_;
+  std::vector<Machine> servers_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_LAB_LINKS_H_

@@ -1,0 +1,139 @@
+#include "deploy/lab/replay_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/clock.h"
+#include "common/config/run_config.h"
+#include "common/config/unexpected_arguments.h"
+#include "common/json/json_number.h"
+#include "common/json/json_text.h"
+#include "common/log/logging.h"
+#include "common/model_file/weights_digest.h"
+#include "common/process/exit_code.h"
+#include "common/process/output_text.h"
+#include "common/process/stop_signal.h"
+#include "deploy/lab/replay.h"
+#include "worker/data/load_data.h"
+#include "worker/data/model_fit.h"
+#include "worker/training/model_shapes.h"
+
+namespace slipstream {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kFooter[] = R"(Examples:
+  psctl run run.yaml --push-log --run-dir runs/one
+  psctl lab replay runs/one
+  psctl lab replay runs/one --set optimizer.staleness_scaling=per_gradient
+
+Exit codes: 0 the weights are the run's, or other settings were asked for; 1 they are not; 2 wrong
+flags; 74 a file cannot be read; 75 the run cannot be replayed; 78 wrong settings; 130, 143 stopped
+by a signal.)";
+
+struct Arguments {
+  std::string directory;
+  std::vector<std::string> set;
+  uint32_t threads = 1;
+};
+
+/// Returns the SHA-256 in the summary of the run; null if it has none.
+Json RunSha256(const std::string& directory) {
+  std::ifstream file(directory + "/summary.json");
+  const Json summary = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return summary.is_object() && summary.contains("weights_sha256") ? summary["weights_sha256"]
+                                                                   : Json();
+}
+
+absl::StatusOr<Json> Redo(const Arguments& arguments, const StopSignal& stop) {
+  absl::StatusOr<RunSpec> run =
+      ToStatusOr(LoadRunConfig(arguments.directory + "/run.yaml", {.set = arguments.set}));
+  if (!run.ok()) return run.status();
+  Replay::Options options = {
+      .run = *run, .compares = arguments.set.empty(), .threads = arguments.threads};
+  for (size_t i = 0; i < run->cluster.servers.size(); ++i) {
+    auto log = ReadPushLog(fmt::format("{}/push-log-{}.csv", arguments.directory, i));
+    if (!log.ok()) return log.status();
+    options.logs.push_back(*std::move(log));
+  }
+  if (absl::Status can = Replay::Check(options); !can.ok()) return can;
+  const absl::StatusOr<NetShapes> shapes = ShapesOf(run->model);
+  if (!shapes.ok()) return shapes.status();
+  absl::StatusOr<DataSplits> data = LoadData(run->data, run->model, run->seed);
+  if (!data.ok()) return data.status();
+  if (absl::Status fits = FitToModel(*shapes, *data); !fits.ok()) return fits;
+  absl::StatusOr<std::unique_ptr<Replay>> replay = Replay::Make(std::move(options), *data);
+  if (!replay.ok()) return replay.status();
+  absl::Time told = absl::Now();
+  const absl::StatusOr<Replay::Result> result =
+      (*replay)->Run([&told, &stop](uint64_t done, uint64_t lines) {
+        if (const absl::Time now = absl::Now(); now - told > absl::Seconds(1)) {
+          told = now;
+          WriteToStderr(fmt::format("replayed {} of {} lines\n", done, lines));
+        }
+        return !stop.stopped();
+      });
+  if (!result.ok()) return result.status();
+  Json versions = Json::array();
+  for (const Version version : result->versions) versions.push_back(Value(version));
+  const bool has_accuracy = result->measures.has_value() && result->measures->accuracy.has_value();
+  const std::string sha256 = WeightsSha256(result->weights);
+  const Json of_run = RunSha256(arguments.directory);
+  return Json{
+      {"run_dir", arguments.directory},
+      {"changed", arguments.set},
+      {"pushes", result->pushes},
+      {"staleness_mean", NumberOrNull(result->mean_staleness)},
+      {"versions", std::move(versions)},
+      {"test_accuracy", has_accuracy ? NumberOrNull(*result->measures->accuracy) : Json()},
+      {"test_loss", result->measures.has_value() ? NumberOrNull(result->measures->loss) : Json()},
+      {"weights_sha256", sha256},
+      {"run_sha256", of_run},
+      {"equal", of_run == sha256}};
+}
+
+}  // namespace
+
+int ReplayCommand(int argc, char** argv) {
+  const StopSignal stop;
+  Arguments arguments;
+  CLI::App app("Redoes a run from its push logs, bit for bit.", "ps_lab replay");
+  app.add_option("run_dir", arguments.directory, "The directory that the run has left")
+      ->required()
+      ->type_name("RUN_DIR");
+  app.add_option("--set", arguments.set, "Asks what another setting would have done")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--threads", arguments.threads, "Threads that compute (1)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.footer(kFooter);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const bool is_answer = ReportParseError(app, error, argc, argv, TakesSettings::kThisProgram);
+    return static_cast<int>(is_answer ? ExitCode::kOk : ExitCode::kUsage);
+  }
+  StartLogging({.role = "lab"}, LogSpec::Level::kWarning, LogSpec::Format::kText);
+  const absl::StatusOr<Json> redone = Redo(arguments, stop);
+  if (stop.stopped()) return stop.ExitStatus();
+  if (!redone.ok()) {
+    WriteToStderr(fmt::format("ps_lab: error: {}\n", std::string(redone.status().message())));
+    return static_cast<int>(ExitCodeFor(redone.status()));
+  }
+  WriteToStdout(JsonText(*redone));
+  const bool is_as_it_was = !arguments.set.empty() || (*redone)["equal"].get<bool>();
+  return static_cast<int>(is_as_it_was ? ExitCode::kOk : ExitCode::kInternal);
+}
+
+}  // namespace slipstream

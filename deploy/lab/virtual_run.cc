@@ -1,0 +1,258 @@
+#include "deploy/lab/virtual_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "common/model_file/model_file.h"
+#include "deploy/lab/virtual_checks.h"
+#include "server/control_plane/coordinator_messages.h"
+#include "server/status/coordinator_facts.h"
+#include "server/status/run_status.h"
+#include "worker/model/initial_values.h"
+#include "worker/training/evaluation_report.h"
+#include "worker/training/model_shapes.h"
+
+namespace slipstream {
+namespace {
+
+/// The number of the run. The machines of a virtual world have no other.
+constexpr uint64_t kRun = 1;
+
+/// How often servers report and workers send heartbeats that tell of progress.
+constexpr absl::Duration kControlInterval = absl::Milliseconds(50);
+
+/// After how many events Run asks whether to go on.
+constexpr uint64_t kEventsAtOnce = 64;
+
+}  // namespace
+
+/// An evaluation under way.
+struct VirtualRun::Measuring {
+  Evaluations::Order order;
+  WeightsReader::Reading reading;
+  std::vector<float> weights;
+  absl::StatusOr<TestMeasures> measures = TestMeasures();
+  std::shared_ptr<ComputePool::Job> job;
+};
+
+absl::StatusOr<std::unique_ptr<VirtualRun>> VirtualRun::Make(Options options,
+                                                             const DataSplits& data) {
+  if (absl::Status fits = CheckVirtual(options.run); !fits.ok()) return fits;
+  options.run = WithoutRealWorld(options.run);
+  const absl::StatusOr<NetShapes> shapes = ShapesOf(options.run.model);
+  if (!shapes.ok()) return shapes.status();
+  std::vector<std::unique_ptr<ComputeLane>> lanes;
+  for (uint32_t i = 0; i < options.threads; ++i) {
+    absl::StatusOr<std::unique_ptr<ComputeLane>> lane = ComputeLane::Make(options.run, data);
+    if (!lane.ok()) return lane.status();
+    lanes.push_back(*std::move(lane));
+  }
+  std::unique_ptr<VirtualRun> made(
+      new VirtualRun(std::move(options), data, shapes->layout, std::move(lanes)));
+  if (absl::Status opened = made->MakeServers(); !opened.ok()) return opened;
+  return made;
+}
+
+VirtualRun::VirtualRun(Options options, const DataSplits& data, TensorLayout layout,
+                       std::vector<std::unique_ptr<ComputeLane>> lanes)
+    : options_(std::move(options)),
+      data_(data),
+      layout_(std::move(layout)),
+      initial_([this](std::span<float> weights) { return FillFirstWeights(weights); }),
+      keeper_(kRun, {options_.save_dir}, options_.run, layout_),
+      coordinator_(kRun, options_.run, queue_.now()),
+      links_(options_.world.network, options_.run.cluster.workers,
+             static_cast<uint32_t>(options_.run.cluster.servers.size())),
+      times_(options_.world, options_.run.cluster.workers, options_.run.seed),
+      pool_(std::move(lanes)),
+      lab_{.run = options_.run,
+           .world = options_.world,
+           .queue = queue_,
+           .coordinator = coordinator_,
+           .servers = servers_,
+           .links = links_,
+           .pool = pool_,
+           .times = times_,
+           .layout = layout_,
+           .examples = data.train.count(),
+           .on_coordinator_called = [this] { OnCoordinatorCalled(); }} {}
+
+VirtualRun::~VirtualRun() = default;
+
+absl::Status VirtualRun::MakeServers() {
+  for (uint32_t i = 0; i < options_.run.cluster.servers.size(); ++i) {
+    VirtualServer::Options server = {
+        .shard = ShardId{i}, .run = options_.run, .update = options_.world.update};
+    const std::string& directory = options_.run.log.push_log;
+    if (!directory.empty()) {
+      auto log = PushLog::Create(fmt::format("{}/push-log-{}.csv", directory, i));
+      if (!log.ok()) return log.status();
+      server.push_log = *std::move(log);
+    }
+    servers_.push_back(std::make_unique<VirtualServer>(std::move(server), queue_));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VirtualRun::Run(const std::function<bool()>& goes_on) {
+  ControlAgainAndAgain();
+  for (uint32_t i = 0; i < options_.run.cluster.workers; ++i) {
+    const VirtualWorkerSpec* own = options_.world.Find(WorkerId{i});
+    const VirtualWorkerSpec spec = own != nullptr ? *own : VirtualWorkerSpec();
+    queue_.After(spec.joins, [this, i] { StartWorker(WorkerId{i}); });
+    if (spec.leaves != absl::InfiniteDuration()) {
+      queue_.After(spec.leaves, [this, i] { workers_[WorkerId{i}]->Die(); });
+    }
+    if (spec.returns != absl::InfiniteDuration()) {
+      queue_.After(spec.returns, [this, i] { StartWorker(WorkerId{i}); });
+    }
+  }
+  while (coordinator_.phase() != Phase::kFinished && coordinator_.phase() != Phase::kFailed) {
+    if (queue_.steps() % kEventsAtOnce == 0 && !goes_on()) return absl::CancelledError("stopped");
+    if (absl::Status stuck = CheckProgress(); !stuck.ok()) return stuck;
+    queue_.Step();
+  }
+  absl::Status logged;
+  for (const auto& server : servers_) logged.Update(server->FinishPushLog());
+  return logged;
+}
+
+absl::Status VirtualRun::CheckProgress() {
+  const uint64_t epochs = servers_.front()->machine().examples_applied() / lab_.examples;
+  const Version version = servers_.front()->machine().decided();
+  if (version != version_seen_) {
+    version_seen_ = version;
+    version_made_ = queue_.now();
+  }
+  // What follows from the end of an epoch does not have to wait for the next report.
+  if (epochs != epochs_synced_) {
+    epochs_synced_ = epochs;
+    queue_.At(queue_.now(), [this] { Control(); });
+  }
+  constexpr absl::Duration kStillnessMax = absl::Hours(100 * 24);
+  if (queue_.now() - version_made_ < kStillnessMax) return absl::OkStatus();
+  return absl::InternalError(
+      fmt::format("nothing has happened for {} days of virtual time, in phase {}",
+                  absl::ToInt64Hours(kStillnessMax) / 24, Name(coordinator_.phase())));
+}
+
+void VirtualRun::StartWorker(WorkerId worker) {
+  std::unique_ptr<VirtualWorker>& place = workers_[worker];
+  if (place != nullptr) gone_.push_back(std::move(place));
+  place = std::make_unique<VirtualWorker>(lab_, worker, ++workers_started_, initial_);
+  place->Start();
+}
+
+// The conversation with the coordinator.
+
+void VirtualRun::ControlAgainAndAgain() {
+  Control();
+  queue_.After(kControlInterval, [this] { ControlAgainAndAgain(); });
+}
+
+void VirtualRun::Control() {
+  SyncServers();
+  coordinator_.Tick(queue_.now());
+  for (const auto& [id, worker] : workers_) worker->Beat();
+  EndEvaluation();
+  BeginEvaluation();
+  SyncServers();
+  coordinator_.TakeNotes();
+  OnCoordinatorCalled();
+}
+
+void VirtualRun::SyncServers() {
+  for (const auto& server : servers_) {
+    server->OnCoordinatorAsked();
+    // Fails if the run is over.
+    if (!coordinator_.OnServer(server->Report(), queue_.now()).ok()) return;
+    if (coordinator_.orders().number != server->orders_seen()) {
+      server->OnOrders(coordinator_.orders());
+    }
+    server->OnCoordinatorAnswered();
+  }
+  OnCoordinatorCalled();
+}
+
+void VirtualRun::OnCoordinatorCalled() {
+  if (is_settling_ || coordinator_.changes() == changes_seen_) return;
+  is_settling_ = true;
+  queue_.At(queue_.now(), [this] { Settle(); });
+}
+
+void VirtualRun::Settle() {
+  is_settling_ = false;
+  changes_seen_ = coordinator_.changes();
+  for (const auto& [id, worker] : workers_) worker->OnCoordinatorChanged();
+}
+
+// Evaluations.
+
+void VirtualRun::BeginEvaluation() {
+  const std::optional<Evaluations::Order>& order = coordinator_.evaluations().open();
+  if (!order.has_value() || measuring_ != nullptr) return;
+  measuring_ = std::make_unique<Measuring>();
+  Measuring& measuring = *measuring_;
+  measuring.order = *order;
+  measuring.weights.resize(layout_.parameters());
+  measuring.reading.examples = std::numeric_limits<uint64_t>::max();
+  const ShardMap& map = coordinator_.orders().model->shard_map;
+  for (uint32_t i = 0; i < servers_.size(); ++i) {
+    const ShardMachine& machine = servers_[i]->machine();
+    measuring.reading.versions.push_back(machine.published());
+    measuring.reading.examples =
+        std::min(measuring.reading.examples, machine.RecordOf(machine.published()).examples);
+    std::ranges::copy(servers_[i]->weights()->values(),
+                      measuring.weights.begin() + map.range(ShardId{i}).begin);
+  }
+  measuring.job = pool_.Start(queue_.now() + kControlInterval, [&measuring](ComputeLane& lane) {
+    measuring.measures = lane.Measure(measuring.weights);
+  });
+}
+
+void VirtualRun::EndEvaluation() {
+  if (measuring_ == nullptr) return;
+  pool_.Await(*measuring_->job);
+  const std::unique_ptr<Measuring> done = std::move(measuring_);
+  const auto worker = workers_.find(done->order.worker);
+  if (!done->measures.ok() || worker == workers_.end()) return;
+  const v1::ReportRequest report =
+      ReportOn({.order = {.number = done->order.number,
+                          .epoch = done->order.epoch,
+                          .is_final = done->order.is_final,
+                          .saves = done->order.saves},
+                .reading = done->reading,
+                .measures = *done->measures,
+                .test_examples = data_.test.count()},
+               done->weights, worker->second->identity(), lab_.examples, keeper_);
+  // It is refused if the order was withdrawn meanwhile.
+  const absl::Status taken = Take(coordinator_, report, queue_.now());
+  if (taken.ok()) OnCoordinatorCalled();
+}
+
+absl::Status VirtualRun::FillFirstWeights(std::span<float> weights) const {
+  const std::string& path = options_.run.model_files.init;
+  if (path.empty()) {
+    FillInitialValues(layout_, options_.run.seed, weights);
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<ModelFile> file = ModelFile::Open(path);
+  return file.ok() ? file->Read(layout_, weights) : file.status();
+}
+
+// Status.
+
+v1::RunStatus VirtualRun::Status() const {
+  StatusFacts facts = FactsOf(coordinator_, queue_.now());
+  for (const auto& server : servers_) facts.shards.push_back(server->Describe());
+  for (auto& [id, worker] : facts.workers) {
+    const auto found = workers_.find(id);
+    if (found != workers_.end()) worker.heartbeat = found->second->Describe();
+  }
+  return MergeStatus(options_.run, facts);
+}
+
+}  // namespace slipstream

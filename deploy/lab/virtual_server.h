@@ -1,0 +1,112 @@
+#ifndef SLIPSTREAM_DEPLOY_LAB_VIRTUAL_SERVER_H_
+#define SLIPSTREAM_DEPLOY_LAB_VIRTUAL_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/protocol/shard_messages.h"
+#include "common/settings/run_spec.h"
+#include "common/wire/values_codec.h"
+#include "deploy/lab/event_queue.h"
+#include "proto/status.pb.h"
+#include "server/core/coordinator/servers.h"
+#include "server/core/orders.h"
+#include "server/data_plane/shard.h"
+#include "server/data_plane/value_counts.h"
+#include "server/storage/push_log.h"
+
+namespace slipstream {
+
+/// A server in virtual time: production's Shard, whose jobs take virtual time, and whose calls end
+/// with a callback.
+///
+/// Not thread-safe: one owner, the thread of the event queue, which must outlive it.
+class VirtualServer {
+ public:
+  struct Options {
+    ShardId shard{};
+    RunSpec run;
+
+    /// How long an update takes.
+    absl::Duration update;
+
+    /// Gets a line for each push that takes effect; absent if there is none.
+    std::optional<PushLog> push_log;
+  };
+
+  /// Takes the answer to a call. It may call this object.
+  using OnAnswer = std::function<void(Answer)>;
+
+  VirtualServer(Options options, EventQueue& queue);
+
+  const ShardMachine& machine() const { return shard_.machine(); }
+  Weights weights() const { return shard_.weights(); }
+  const std::string& failure() const { return shard_.failure(); }
+
+  // The conversation with the coordinator.
+
+  /// The number of the newest orders that were taken.
+  uint64_t orders_seen() const { return orders_seen_; }
+
+  /// Returns what the server has to report.
+  ServerReport Report();
+  void OnOrders(const ServerOrders& orders);
+  void OnCoordinatorAsked() { shard_.OnCoordinatorAsked(); }
+  void OnCoordinatorAnswered() { shard_.OnCoordinatorAnswered(); }
+
+  // Calls of workers.
+
+  /// Takes the initial weights of this shard.
+  absl::Status Initialize(const InitializeHeader& header, std::span<const float> weights);
+
+  /// Returns a name for a call.
+  CallId NewCall() { return CallId{++calls_}; }
+
+  void Pull(CallId call, const PullRequest& request, OnAnswer on_answer);
+
+  /// Notes that the answer to the pull has left, or that its call is gone.
+  void FinishPull(CallId call, const PullRequest& request);
+
+  /// Takes a push that has arrived whole. `values`: null for a push without values; they are left
+  /// as they were if the answer asks for the push again. Returns what was decided, which the answer
+  /// says, too; but that may have to wait.
+  PushReply Push(CallId call, const PushHeader& header, ReceivedValues* values, OnAnswer on_answer);
+
+  /// Notes that the caller is gone.
+  void Cancel(CallId call);
+
+  /// Returns the shard's figures, as a server reports them.
+  v1::ShardStatus Describe() const;
+
+  /// Writes the rest of the push log, if there is one.
+  absl::Status FinishPushLog();
+
+ private:
+  void Absorb(ShardResult result);
+  void StartJobs();
+  void FinishJob(ShardJob job);
+
+  Options options_;
+  EventQueue& queue_;
+  Shard shard_;
+  std::optional<ParameterRange> range_;
+  ValueCounts value_counts_;
+  uint64_t orders_seen_ = 0;
+  uint64_t run_ = 0;
+  uint64_t reports_ = 0;
+  uint64_t calls_ = 0;
+  std::map<CallId, OnAnswer> waiting_;
+  bool job_runs_ = false;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_LAB_VIRTUAL_SERVER_H_
