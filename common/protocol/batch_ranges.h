@@ -41,6 +41,14 @@ inline uint64_t ExamplesMax(const BatchRanges& batches, uint64_t quantum, uint32
   return std::clamp<uint64_t>(CountOf(batches), 1, quantum) * batch_size;
 }
 
+/// Returns the mini-batch that `before` others of the ranges come before. REQUIRES: before <
+/// CountOf(ranges).
+inline uint64_t BatchAt(const BatchRanges& ranges, uint64_t before) {
+  size_t range = 0;
+  for (; before >= ranges[range].count; ++range) before -= ranges[range].count;
+  return ranges[range].first + before;
+}
+
 /// Returns one more than the last mini-batch, or 0 if there are no ranges.
 inline uint64_t EndOf(const BatchRanges& ranges) {
   return ranges.empty() ? 0 : ranges.back().first + ranges.back().count;

@@ -1,8 +1,20 @@
 #include "deploy/lab/compute_pool.h"
 
+#include <time.h>
+
 #include "common/base/check.h"
 
 namespace slipstream {
+namespace {
+
+/// Returns how long this thread has used a processor.
+absl::Duration ThreadTime() {
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return absl::DurationFromTimespec(time);
+}
+
+}  // namespace
 
 ComputePool::ComputePool(std::vector<std::unique_ptr<ComputeLane>> lanes)
     : lanes_(std::move(lanes)) {
@@ -58,9 +70,17 @@ std::shared_ptr<ComputePool::Job> ComputePool::TakeFirst() {
   return first;
 }
 
-void ComputePool::Compute(Job& job, ComputeLane& lane) {
-  job.work(lane);
+absl::Duration ComputePool::computed() {
   MutexLock lock(mutex_);
+  return computed_;
+}
+
+void ComputePool::Compute(Job& job, ComputeLane& lane) {
+  const absl::Duration begin = ThreadTime();
+  job.work(lane);
+  const absl::Duration end = ThreadTime();
+  MutexLock lock(mutex_);
+  computed_ += end - begin;
   job.work = nullptr;
   job.state = Job::State::kDone;
   changed_.NotifyAll();

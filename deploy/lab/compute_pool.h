@@ -52,6 +52,9 @@ class ComputePool {
   /// Returns once the job is done.
   void Await(Job& job);
 
+  /// Returns how long processors have computed jobs.
+  absl::Duration computed();
+
   /// Forgets a job whose result nobody needs; waits for it if it has begun.
   void Drop(Job& job);
 
@@ -69,6 +72,7 @@ class ComputePool {
   CondVar changed_;
   std::map<std::pair<absl::Time, uint64_t>, std::shared_ptr<Job>> waiting_ ABSL_GUARDED_BY(mutex_);
   bool is_ending_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Duration computed_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };
 

@@ -65,10 +65,8 @@ struct Arguments {
 double CpuSeconds() {
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+  return absl::ToDoubleSeconds(absl::DurationFromTimeval(usage.ru_utime) +
+                               absl::DurationFromTimeval(usage.ru_stime));
 }
 
 /// A run in virtual time as a process: its files, its progress and its end.
@@ -118,7 +116,7 @@ class VirtualProgram {
     if (written.ok() && !arguments_.world.empty()) written = CopyWorld();
     if (!written.ok()) return written;
     metrics_.emplace(directory_->MetricsPath());
-    begun_ = absl::Now();
+    loaded_after_ = CpuSeconds();
     const absl::Status ran = run_->Run([this] { return GoesOn(); });
     return End(ran, run.name);
   }
@@ -172,6 +170,17 @@ class VirtualProgram {
     return ended;
   }
 
+  /// Returns which processor time went where: `rest` is the bookkeeping of servers, workers and
+  /// network.
+  Json CpuJson() const {
+    const double total = CpuSeconds();
+    const double compute = absl::ToDoubleSeconds(run_->computed());
+    return {{"total", total},
+            {"load", loaded_after_},
+            {"compute", compute},
+            {"rest", total - loaded_after_ - compute}};
+  }
+
   /// Returns the summary with names that say which times are virtual.
   Json WithVirtualTime(const Json& summary) const {
     Json made = Json::object();
@@ -181,7 +190,7 @@ class VirtualProgram {
         made["engine"] = "virtual";
       } else if (key == "seconds") {
         made["virtual_seconds"] = value;
-        made["cpu_seconds"] = CpuSeconds();
+        made["cpu_seconds"] = CpuJson();
         made["events"] = run_->events();
       } else if (key == "examples_per_second") {
         const double seconds =
@@ -202,7 +211,7 @@ class VirtualProgram {
   std::unique_ptr<VirtualRun> run_;
   std::optional<MetricsLog> metrics_;
   absl::Status noted_;
-  absl::Time begun_;
+  double loaded_after_ = 0;  // Processor time.
   absl::Time told_ = absl::Now();
   uint64_t moments_ = 0;
 };

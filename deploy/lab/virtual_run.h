@@ -65,6 +65,9 @@ class VirtualRun {
   uint64_t batches_total() const { return coordinator_.batches_total(); }
   uint64_t batches_done() const { return coordinator_.batches_done(); }
   absl::Time now() const { return queue_.now(); }
+
+  /// Returns how long processors have computed gradients and measured weights.
+  absl::Duration computed() { return pool_.computed(); }
   uint64_t events() const { return queue_.steps(); }
 
  private:

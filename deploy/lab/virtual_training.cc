@@ -9,19 +9,6 @@
 #include "common/wire/chunk_wire.h"
 
 namespace slipstream {
-namespace {
-
-/// Returns the mini-batch of which `before` others of the push come before it.
-uint64_t BatchAt(const BatchRanges& batches, uint64_t before) {
-  for (const BatchRange& range : batches) {
-    if (before < range.count) return range.first + before;
-    before -= range.count;
-  }
-  PS_CHECK(false);
-  return 0;
-}
-
-}  // namespace
 
 VirtualTraining::VirtualTraining(const LabContext& lab, VirtualProcess& process,
                                  const Identity& identity, const ShardMap& map, OnEnd on_end)
@@ -51,6 +38,10 @@ VirtualTraining::VirtualTraining(const LabContext& lab, VirtualProcess& process,
       clip_(lab.run.optimizer),
       worker_(identity.worker) {
   for (Slot& slot : slots_) slot.weights.resize(map.shards());
+  if (lab.run.worker.has_free_lanes()) {
+    newest_.emplace(lab, process, identity, map.fingerprint(),
+                    [this](const absl::Status& status) { Fail(status); });
+  }
   if (!RowOf(lab.run.worker.algorithm).has_local_weights) return;
   local_ = std::make_unique<Local>(map.parameters());
   local_->steps = LocalSteps::Make(lab.run, lab.layout, lab.examples, local_->arenas);
@@ -79,7 +70,12 @@ void VirtualTraining::OnTurn(const WorkerCore::Action& action) {
     slots_[turn_].batches = compute->batches;
     return local_ == nullptr ? ComputeGradient() : BeginLocalSteps();
   }
-  if (std::holds_alternative<WorkerCore::AwaitUnit>(action)) return AwaitUnit(0);
+  const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(action);
+  if (newest_.has_value()) {
+    newest_->Rest();
+    if (has_to_wait) core().OnWait();
+  }
+  if (has_to_wait) return AwaitUnit(0);
   switch (turns_.OnFinished(turn_)) {
     case WorkTurns::Rest::kAwaitNews:
       return AwaitUnit(0);
@@ -182,6 +178,9 @@ void VirtualTraining::Fail(const absl::Status& status) { on_end_(status, false);
 
 void VirtualTraining::ComputeGradient() {
   Slot& slot = slots_[turn_];
+  if (newest_.has_value()) {
+    if (absl::Status taken = TakeNewest(); !taken.ok()) return Fail(taken);
+  }
   const uint64_t batch = slot.batches.front().first;
   session_.BeginPush(turn_, {.batches = slot.batches, .examples = lab_.ExamplesOf(batch)});
   slot.step = BeginStep(batch);
@@ -200,6 +199,18 @@ void VirtualTraining::ComputeGradient() {
     lab_.pool.Await(*std::exchange(job_, nullptr));
     OnGradient(gradient);
   });
+}
+
+absl::Status VirtualTraining::TakeNewest() {
+  for (const ShardId shard : session_.shards()) {
+    const std::optional<VirtualNewest::Taken> taken =
+        newest_->Take(shard, {core().generation(shard, turn_), core().version(shard, turn_)});
+    if (!taken.has_value()) continue;
+    slots_[turn_].weights[Value(shard)] = taken->weights;
+    absl::Status heeded = session_.OnPulled(shard, turn_, taken->header);
+    if (!heeded.ok()) return heeded;
+  }
+  return absl::OkStatus();
 }
 
 void VirtualTraining::OnGradient(const std::shared_ptr<Gradient>& gradient) {

@@ -19,6 +19,7 @@
 #include "deploy/lab/lab_context.h"
 #include "deploy/lab/local_arenas.h"
 #include "deploy/lab/virtual_calls.h"
+#include "deploy/lab/virtual_newest.h"
 #include "deploy/lab/virtual_process.h"
 #include "deploy/lab/virtual_units.h"
 #include "worker/client/push_encoders.h"
@@ -117,6 +118,9 @@ class VirtualTraining {
 
   // A gradient of one mini-batch.
   void ComputeGradient();
+
+  /// With free lanes: takes the newest weights that have come for the slot's mini-batch.
+  absl::Status TakeNewest();
   void OnGradient(const std::shared_ptr<Gradient>& gradient);
 
   // Local steps.
@@ -162,6 +166,7 @@ class VirtualTraining {
   WorkerSession session_;
   std::vector<Slot> slots_;
   VirtualCalls calls_;
+  std::optional<VirtualNewest> newest_;  // With free lanes.
   PushEncoders encoders_;
   WorkTurns turns_;
   std::unique_ptr<Local> local_;  // Null without local steps.

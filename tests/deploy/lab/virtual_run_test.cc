@@ -102,6 +102,19 @@ TEST(VirtualRun, TakesLocalSteps) {
   }
 }
 
+TEST(VirtualRun, FollowsTheNewestWeightsInFreeLanes) {
+  WorldSpec world;
+  world.network = {.latency = absl::Milliseconds(1), .worker_gbits = 0.1, .server_gbits = 1};
+  const RunSpec in_step = RunOf({"consistency.policy=async", "training.epochs=6"});
+  const RunSpec free = RunOf({"consistency.policy=async", "training.epochs=6",
+                              "training.pipeline_depth=2", "worker.lanes=free"});
+  const v1::RunStatus waits = Train(in_step, world);
+  const v1::RunStatus follows = Train(free, world);
+  EXPECT_EQ(follows.phase(), v1::FINISHED) << follows.failure();
+  EXPECT_EQ(Train(free, world, 2).weights_sha256(), follows.weights_sha256());
+  EXPECT_LT(follows.seconds(), waits.seconds());  // Computing waits for no transfer.
+}
+
 TEST(VirtualRun, GoesOnWithoutALostWorkerAndWithOneThatReturns) {
   WorldSpec world;
   world.workers = {{.worker = WorkerId{1}, .leaves = absl::Milliseconds(300)},
