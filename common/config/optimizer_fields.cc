@@ -73,9 +73,10 @@ void AddOptimizer(Table& table) {
       [](auto& s) -> auto& { return s.optimizer.parameters; });
   table.push_back(Scalar(
       "optimizer.weight_decay",
-      fmt::format("The share of the weights that is added to the gradient, once per update{}.",
+      fmt::format("The weights times this number are added to the gradient, once per update{}.",
                   OtherDecays()),
-      NumberType{.max = kShareMax}, [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
+      NumberType{.max = kWeightDecayMax},
+      [](auto& s) -> auto& { return s.optimizer.weight_decay; }));
   table.push_back(Records(
       "optimizer.per_tensor",
       "Options of their own for the tensors whose names match, as in {match: \"*.bias\", "

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "common/config/suggestion.h"
-#include "common/settings/parameters.h"
 
 namespace slipstream {
 namespace {
@@ -40,7 +39,7 @@ RecordFields<TensorOptions> MakeFields() {
            .set = [](TensorOptions& item,
                      const ScalarValue& value) { item.match = std::get<std::string>(value); }},
           Optional("weight_decay", "The decay in the place of optimizer.weight_decay.",
-                   NumberType{.max = kShareMax}, &TensorOptions::weight_decay),
+                   NumberType{.max = kWeightDecayMax}, &TensorOptions::weight_decay),
           Optional("learning_rate_factor",
                    "Multiplies the learning rate; 0 leaves the tensors as they are.",
                    NumberType{.max = TensorOptions::kLearningRateFactorMax},

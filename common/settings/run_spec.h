@@ -154,7 +154,7 @@ struct OptimizerSpec {
   double learning_rate = RowOf(kDefaultRule).learning_rate;
 
   /// g ← g + d θ once per update. AdamW makes θ ← θ − α d θ instead, and LAMB adds d θ to its step.
-  /// In [0, 1).
+  /// In [0, kWeightDecayMax].
   double weight_decay = 0;
 
   /// Exceptions for tensors, by their names. At most TensorOptions::kItemsMax.

@@ -11,6 +11,9 @@
 
 namespace slipstream {
 
+/// The largest weight decay, which fits an fp32.
+inline constexpr double kWeightDecayMax = 1e30;
+
 /// Options of the optimizer for the tensors whose names match a pattern. In a list of such items,
 /// the first one that matches a tensor counts for it, as a whole: what that item leaves out follows
 /// the optimizer, whatever later items say.
@@ -24,7 +27,7 @@ struct TensorOptions {
   /// A pattern as MatchesPattern takes it.
   std::string match;
 
-  /// Replaces OptimizerSpec::weight_decay. In [0, 1).
+  /// Replaces OptimizerSpec::weight_decay. In [0, kWeightDecayMax].
   std::optional<double> weight_decay;
 
   /// Multiplies the learning rate after its schedule. In [0, kLearningRateFactorMax]. 0 freezes the

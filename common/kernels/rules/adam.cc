@@ -5,6 +5,7 @@
 
 #include "common/kernels/rules/adam.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "common/base/check.h"
@@ -52,6 +53,8 @@ AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& pow
   const double rate = step.rate;
   const bool is_added = optimizer.kind == RuleKind::kAdam;
   const bool is_taken_off = optimizer.kind == RuleKind::kAdamW;
+  // Rate and decay may each be as large as an fp32, their product not.
+  const double kept = std::max(1 - rate * optimizer.weight_decay, -1e30);
   return {.rate = static_cast<float>(step.scale * rate / (1 - powers[0])),
           .root_scale = static_cast<float>(1 / std::sqrt(1 - powers[1])),
           .beta1 = static_cast<float>(beta1),
@@ -60,7 +63,7 @@ AdamFactors FactorsOfAdam(const OptimizerSpec& optimizer, const RuleScalars& pow
           .one_minus_beta2 = static_cast<float>(1 - beta2),
           .epsilon = static_cast<float>(optimizer.parameters["epsilon"]),
           .decay = is_added ? static_cast<float>(optimizer.weight_decay) : 0.0f,
-          .kept = is_taken_off ? static_cast<float>(1 - rate * optimizer.weight_decay) : 1.0f};
+          .kept = is_taken_off ? static_cast<float>(kept) : 1.0f};
 }
 
 RuleScalars NextPowersOfAdam(const OptimizerSpec& optimizer, const RuleScalars& powers) {

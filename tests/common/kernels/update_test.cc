@@ -303,6 +303,18 @@ TEST(UpdateRules, AStepScaleShortensAdamsStepAndNotItsDecay) {
   EXPECT_EQ(quarter.kept, 0.95f);
 }
 
+TEST(UpdateRules, TakeDecaysOfOneAndMore) {
+  const OptimizerSpec whole = RuleSpec(RuleKind::kSgd, 1.0);
+  RandomStream random(0, 3);
+  const CutPayload one({1.0f}, random);
+
+  // 3 − 0.25 (1 + 1 · 3).
+  EXPECT_EQ(Updated(whole, {{3.0f}}, {.last = &one.segments(), .last_weight = 1.0f}, 0.25f).weights,
+            (std::vector<float>{2.0f}));
+  OptimizerSpec most = RuleSpec(RuleKind::kAdamW, kWeightDecayMax);
+  EXPECT_EQ(FactorsOfAdam(most, {0.9, 0.999}, {.rate = 1e30f}).kept, -1e30f);
+}
+
 /// The figures are worked out by hand: g = 1, α₀ = 1, σ = 0, 1, 2 in turn under per_gradient.
 TEST(UpdateRules, GiveTheFiguresOfPerGradientScaling) {
   RandomStream random(0, 3);
