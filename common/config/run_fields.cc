@@ -143,6 +143,15 @@ void AddData(Table& table) {
                                           "data.path", "The directory with the files.", TextType{},
                                           [](auto& s) -> auto& { return s.data.path; }))));
   table.push_back(Only(
+      "data.format", {"synthetic", "idx", "cifar10"}, "",
+      Choice(
+          "data.pixels",
+          "The values made of pixels from 0 to 255. standardised: about 0, with deviation 1. "
+          "mean_subtracted: pixels less the mean of their channel, as cuda-convnet has it. raw: as "
+          "they are.",
+          {"standardised", "mean_subtracted", "raw"},
+          [](auto& s) -> auto& { return s.data.pixels; })));
+  table.push_back(Only(
       "data.format", {"csv"}, "",
       Choice(
           "data.header",

@@ -67,6 +67,15 @@ struct DataSpec {
   /// The directory with the format's files; required except for synthetic. Worker-local.
   std::string path;
 
+  /// For synthetic, idx and cifar10: the values made of pixels p of [0, 255]. Mean and deviation
+  /// are constants of the format for each channel, as shares of 255.
+  enum class Pixels {
+    kStandardised,    // (p/255 − mean) / deviation.
+    kMeanSubtracted,  // p − 255 mean.
+    kRaw,             // p.
+  };
+  Pixels pixels = Pixels::kStandardised;
+
   /// For csv: whether the first line of a file has the names of its columns. With kAuto the line
   /// tells, and one that does not is refused.
   enum class Header { kAuto, kPresent, kAbsent };

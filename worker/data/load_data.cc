@@ -96,15 +96,29 @@ absl::StatusOr<RawExamples> LoadRawTest(const DataSpec& spec, const ModelSpec& m
   return std::move(raw->test);
 }
 
-/// Converts raw pixels to normalised examples. `name` is for messages and `progress`.
-absl::StatusOr<Dataset> Normalise(RawExamples raw, std::span<const ChannelScale> scale,
-                                  const std::string& name, const ReadProgress& progress) {
+float ValueOf(uint8_t pixel, DataSpec::Pixels pixels, const ChannelScale& scale) {
+  switch (pixels) {
+    case DataSpec::Pixels::kStandardised:
+      return (static_cast<float>(pixel) / 255.0f - scale.mean) / scale.deviation;
+    case DataSpec::Pixels::kMeanSubtracted:
+      return static_cast<float>(pixel) - 255.0f * scale.mean;
+    case DataSpec::Pixels::kRaw:
+      break;
+  }
+  return pixel;
+}
+
+/// Converts raw pixels to the values that `spec` says.
+absl::StatusOr<Dataset> Normalise(RawExamples raw, const DataSpec& spec,
+                                  const ReadProgress& progress) {
+  const std::span<const ChannelScale> scale = Scale(spec.format);
+  const std::string name = NameOf(spec);
   PS_CHECK(scale.size() == 1 || raw.shape.channels == scale.size());
   std::vector<std::array<float, 256>> value_of_pixel(scale.size());
   for (size_t channel = 0; channel < scale.size(); ++channel) {
     for (size_t pixel = 0; pixel < 256; ++pixel) {
-      const float share = static_cast<float>(pixel) / 255.0f;
-      value_of_pixel[channel][pixel] = (share - scale[channel].mean) / scale[channel].deviation;
+      value_of_pixel[channel][pixel] =
+          ValueOf(static_cast<uint8_t>(pixel), spec.pixels, scale[channel]);
     }
   }
 
@@ -139,8 +153,7 @@ void MakeTargets(Dataset& dataset) {
 /// Returns a set of images in ten classes, with targets if the loss needs them.
 absl::StatusOr<Dataset> MakeImages(RawExamples raw, const DataSpec& spec, ModelSpec::Loss loss,
                                    const ReadProgress& progress) {
-  absl::StatusOr<Dataset> images =
-      Normalise(std::move(raw), Scale(spec.format), NameOf(spec), progress);
+  absl::StatusOr<Dataset> images = Normalise(std::move(raw), spec, progress);
   if (images.ok() && loss == ModelSpec::Loss::kMse) MakeTargets(*images);
   return images;
 }

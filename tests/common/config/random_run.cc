@@ -123,13 +123,7 @@ void FitFreeLanes(RunSpec& spec) {
 void AddSources(RunSpec& spec) {
   if (spec.model_from == SuppliedBy::kWorkers) {
     spec.model = {};
-    spec.data.from = SuppliedBy::kWorkers;
-    spec.data.format = DataSpec::Format::kSynthetic;
-    spec.data.path.clear();
-    spec.data.header = DataSpec().header;
-    spec.data.label_columns.clear();
-    spec.data.train_examples = DataSpec().train_examples;
-    spec.data.test_examples = DataSpec().test_examples;
+    spec.data = {.from = SuppliedBy::kWorkers, .examples = spec.data.examples};
   }
   const bool is_own = spec.training.work == TrainingSpec::Work::kOwn;
   if (is_own && spec.data.examples == 0) spec.training.epochs = 1;

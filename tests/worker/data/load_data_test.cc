@@ -78,6 +78,23 @@ TEST(LoadDataTest, GeneratesTheBuiltInSetNormalised) {
   EXPECT_NEAR(Deviation(splits.train.examples), 1, 0.05);
 }
 
+TEST(LoadDataTest, PixelsStayAsTheyAreOrLoseTheirMeanAlone) {
+  DataSpec spec = Generated(100, 100);
+  const std::vector<float> standardised = Load(spec).train.examples;
+  spec.pixels = DataSpec::Pixels::kRaw;
+  const std::vector<float> raw = Load(spec).train.examples;
+  spec.pixels = DataSpec::Pixels::kMeanSubtracted;
+  const std::vector<float> centred = Load(spec).train.examples;
+
+  for (size_t i = 0; i < raw.size(); ++i) {
+    ASSERT_EQ(raw[i], std::round(raw[i]));
+    ASSERT_GE(raw[i], 0);
+    ASSERT_LE(raw[i], 255);
+    ASSERT_FLOAT_EQ(centred[i], raw[i] - 255 * 0.2054f);
+    ASSERT_NEAR(standardised[i], centred[i] / 255 / 0.2084f, 1e-5);
+  }
+}
+
 TEST(LoadDataTest, GeneratesTheBuiltInSetInTheShapeOfTheModel) {
   ModelSpec model = ModelWith(ModelSpec::Loss::kCrossEntropy);
   model.input = {3, 40, 64};
