@@ -52,6 +52,24 @@ LayerField Bind(std::string name, std::string doc, ScalarType type, bool is_requ
   return field;
 }
 
+LayerField RegionOfLrn() {
+  constexpr const char* kWithin = "within";
+  constexpr const char* kAcross = "across";
+  return {.name = "region",
+          .doc = "Whether windows lie within a channel or across channels.",
+          .type = ChoiceType{{kWithin, kAcross}},
+          .get = [](const LayerSpec& layer) -> ScalarValue {
+            const bool is_within = std::get<LrnLayer>(layer).region == LrnLayer::Region::kWithin;
+            return std::string(is_within ? kWithin : kAcross);
+          },
+          .set =
+              [](LayerSpec& layer, const ScalarValue& value) {
+                const bool is_within = std::get<std::string>(value) == kWithin;
+                std::get<LrnLayer>(layer).region =
+                    is_within ? LrnLayer::Region::kWithin : LrnLayer::Region::kAcross;
+              }};
+}
+
 LayerKind Pool(std::string name, std::string doc, PoolLayer::Kind kind) {
   return {
       std::move(name),
@@ -78,6 +96,15 @@ std::vector<LayerKind> MakeLayerKinds() {
              &Conv2dLayer::padding)}},
       Pool("max_pool", "The largest of each window.", PoolLayer::Kind::kMax),
       Pool("average_pool", "The mean of each window.", PoolLayer::Kind::kAverage),
+      {"lrn",
+       "Local response normalisation, x / (1 + alpha/N Σ x²)^beta over windows of N values.",
+       LrnLayer{},
+       {RegionOfLrn(),
+        Bind("size", "Side of a window within a channel, or channels of one across them; odd.",
+             CountType{1, 255}, false, &LrnLayer::size),
+        Bind("alpha", "Factor of the mean square.", NumberType{.max = 1e6}, false,
+             &LrnLayer::alpha),
+        Bind("beta", "Power of the divisor.", NumberType{.max = 100}, false, &LrnLayer::beta)}},
       {"relu", "max(0, x).", ReluLayer{}, {}},
       {"tanh", "Hyperbolic tangent.", TanhLayer{}, {}},
       {"dropout",

@@ -38,6 +38,19 @@ struct PoolLayer {
   friend bool operator==(const PoolLayer&, const PoolLayer&) = default;
 };
 
+/// Local response normalisation: y = x / (1 + α/N Σ x²)^β, the sum over the window around x, which
+/// is size × size values of one channel (cuda-convnet's rnorm, Caffe's WITHIN_CHANNEL) or those of
+/// `size` channels in one place (AlexNet's). N is the values of a whole window; those beyond the
+/// image count as 0. Sizes are odd.
+struct LrnLayer {
+  enum class Region { kWithin, kAcross };
+  Region region = Region::kWithin;
+  uint32_t size = 3;
+  float alpha = 5e-5f;
+  float beta = 0.75f;
+  friend bool operator==(const LrnLayer&, const LrnLayer&) = default;
+};
+
 struct ReluLayer {
   friend bool operator==(const ReluLayer&, const ReluLayer&) = default;
 };
@@ -56,7 +69,7 @@ struct FlattenLayer {
   friend bool operator==(const FlattenLayer&, const FlattenLayer&) = default;
 };
 
-using LayerSpec = std::variant<DenseLayer, Conv2dLayer, PoolLayer, ReluLayer, TanhLayer,
+using LayerSpec = std::variant<DenseLayer, Conv2dLayer, PoolLayer, LrnLayer, ReluLayer, TanhLayer,
                                DropoutLayer, FlattenLayer>;
 
 /// A net and its loss, which compares outputs with targets.

@@ -1,5 +1,6 @@
 #include "common/model/net_shapes.h"
 
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@ namespace {
 constexpr uint32_t kDimensionMax = 1u << 24;
 constexpr size_t kElementsMax = size_t{1} << 28;
 constexpr size_t kLayersMax = 1024;
+constexpr uint32_t kLrnSizeMax = 255;
 
 using ShapeOrError = std::variant<ExampleShape, std::string>;
 
@@ -41,7 +43,7 @@ std::optional<std::string> WindowError(const ExampleShape& shape, uint32_t kerne
 struct FollowLayer {
   const ExampleShape& input;
   const std::string& prefix;
-  TensorLayout& layout;
+  NetShapes& net;
 
   ShapeOrError operator()(const DenseLayer& layer) const {
     if (!IsFlat(input)) {
@@ -71,6 +73,13 @@ struct FollowLayer {
                         Windows(input.width, layer.kernel, layer.stride, layer.ceil)};
   }
 
+  ShapeOrError operator()(const LrnLayer& layer) const {
+    if (layer.size % 2 == 0 || layer.size > kLrnSizeMax) return "size must be odd and at most 255";
+    if (!(layer.alpha >= 0 && std::isfinite(layer.alpha))) return "alpha must be at least 0";
+    if (!(layer.beta >= 0 && std::isfinite(layer.beta))) return "beta must be at least 0";
+    return input;
+  }
+
   ShapeOrError operator()(const ReluLayer&) const { return input; }
   ShapeOrError operator()(const TanhLayer&) const { return input; }
 
@@ -85,8 +94,8 @@ struct FollowLayer {
 
   ShapeOrError WithParameters(ExampleShape output, std::vector<uint64_t> weight) const {
     const uint64_t outputs = weight.front();
-    absl::Status added = layout.Append(prefix + ".weight", std::move(weight));
-    if (added.ok()) added = layout.Append(prefix + ".bias", {outputs});
+    absl::Status added = net.layout.Append(prefix + ".weight", std::move(weight));
+    if (added.ok()) added = net.layout.Append(prefix + ".bias", {outputs});
     if (!added.ok()) return std::string(added.message().data(), added.message().size());
     return output;
   }
@@ -132,8 +141,7 @@ std::variant<NetShapes, ShapeError> InferShapes(const ModelSpec& model) {
   for (size_t i = 0; i < model.layers.size(); ++i) {
     const int layer = static_cast<int>(i);
     const ExampleShape input = net.shapes.back();
-    ShapeOrError output =
-        std::visit(FollowLayer{input, std::to_string(i), net.layout}, model.layers[i]);
+    ShapeOrError output = std::visit(FollowLayer{input, std::to_string(i), net}, model.layers[i]);
     if (auto* message = std::get_if<std::string>(&output)) return ShapeError{layer, *message};
     const ExampleShape& shape = std::get<ExampleShape>(output);
     if (IsTooLarge(shape)) return ShapeError{layer, "the output has more than 2^28 elements"};

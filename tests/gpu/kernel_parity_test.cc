@@ -12,15 +12,17 @@
 #include <vector>
 
 #include "common/base/philox.h"
-#include "tests/gpu/gpu.h"
+#include "tests/gpu/kernel_fixture.h"
 #include "worker/compute/cpu/dropout.h"
 #include "worker/compute/cpu/losses.h"
 #include "worker/compute/cpu/plain_image.h"
+#include "worker/compute/cpu/plain_lrn.h"
 #include "worker/compute/cpu/plain_vector.h"
 #include "worker/compute/cuda/device_context.h"
 #include "worker/compute/cuda/device_memory.h"
 #include "worker/compute/cuda/gather_kernels.h"
 #include "worker/compute/cuda/loss_kernels.h"
+#include "worker/compute/cuda/lrn_kernels.h"
 #include "worker/compute/cuda/matmul.h"
 #include "worker/compute/cuda/pool_kernels.h"
 #include "worker/compute/cuda/vector_kernels.h"
@@ -30,82 +32,6 @@ namespace {
 
 // Sizes around the size of a block, and one that is larger than a grid.
 constexpr size_t kSizes[] = {0, 1, 31, 33, 255, 256, 257, 1'200'000};
-
-/// Compares each kernel with its twin on the CPU.
-class KernelTest : public testing::Test {
- protected:
-  void SetUp() override {
-    PS_SKIP_WITHOUT_GPU();
-    auto context = DeviceContext::Open(0);
-    ASSERT_TRUE(context.ok()) << context.status();
-    context_ = *std::move(context);
-    ASSERT_TRUE(context_->Enter().ok());
-  }
-
-  cudaStream_t stream() const { return context_->compute(); }
-
-  template <typename T>
-  static DeviceArray<T> NewArray(size_t size) {
-    auto array = DeviceArray<T>::Allocate(size, "a test");
-    EXPECT_TRUE(array.ok()) << array.status();
-    return *std::move(array);
-  }
-
-  // Copies use the kernels' stream, which does not synchronise with the stream of plain cudaMemcpy.
-  template <typename T>
-  DeviceArray<T> OnDevice(const std::vector<T>& values) const {
-    DeviceArray<T> array = NewArray<T>(values.size());
-    Copy(array.data(), values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice);
-    return array;
-  }
-
-  template <typename T>
-  std::vector<T> OnHost(const DeviceArray<T>& array) const {
-    std::vector<T> values(array.size());
-    Copy(values.data(), array.data(), values.size() * sizeof(T), cudaMemcpyDeviceToHost);
-    return values;
-  }
-
-  void Copy(void* to, const void* from, size_t bytes, cudaMemcpyKind kind) const {
-    if (bytes == 0) return;
-    EXPECT_EQ(cudaMemcpyAsync(to, from, bytes, kind, stream()), cudaSuccess);
-    EXPECT_EQ(cudaStreamSynchronize(stream()), cudaSuccess);
-  }
-
-  static std::vector<float> Values(size_t size, uint64_t seed) {
-    RandomStream random(seed, size);
-    std::vector<float> values(size);
-    for (float& value : values) value = random.Uniform(-3, 3);
-    return values;
-  }
-
-  static void ExpectNear(const std::vector<float>& actual, const std::vector<float>& expected,
-                         float tolerance) {
-    ASSERT_EQ(actual.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      ASSERT_NEAR(actual[i], expected[i], tolerance) << i << " of " << expected.size();
-    }
-  }
-
-  static std::vector<uint32_t> WordsOf(const std::vector<float>& values) {
-    std::vector<uint32_t> words(values.size());
-    std::memcpy(words.data(), values.data(), values.size() * sizeof(float));
-    return words;
-  }
-
-  static std::vector<float> RowsOf(const std::vector<float>& table,
-                                   const std::vector<uint32_t>& rows, size_t width) {
-    std::vector<float> taken;
-    for (const uint32_t row : rows) {
-      const auto values = std::span(table).subspan(row * width, width);
-      taken.insert(taken.end(), values.begin(), values.end());
-    }
-    return taken;
-  }
-
-  const Gpu gpu_;
-  std::unique_ptr<DeviceContext> context_;
-};
 
 TEST_F(KernelTest, Activations) {
   for (const size_t size : kSizes) {
@@ -312,6 +238,37 @@ TEST_F(KernelTest, Pools) {
 
       EXPECT_EQ(OnHost(output), expected);
       EXPECT_EQ(OnHost(input_gradient), expected_gradient);
+    }
+  }
+}
+
+TEST_F(KernelTest, Normalisations) {
+  for (const LrnShape& shape : {LrnShape{{3, 9, 11}, LrnLayer::Region::kWithin, 3, 0.5f, 0.75f},
+                                LrnShape{{9, 3, 11}, LrnLayer::Region::kAcross, 5, 0.5f, 0.6f}}) {
+    for (const uint32_t count : {0u, 1u, 257u}) {
+      const std::vector<float> values = Values(count * shape.image.elements(), 7);
+      const std::vector<float> gradients = Values(values.size(), 8);
+      std::vector<float> expected(values.size());
+      std::vector<float> expected_gradient(values.size());
+      plain::LrnForward(shape, count, values.data(), expected.data());
+      plain::LrnInputGradient(shape, count, values.data(), gradients.data(),
+                              expected_gradient.data());
+      const DeviceArray<float> input = OnDevice(values);
+      const DeviceArray<float> gradient = OnDevice(gradients);
+      const DeviceArray<float> output = NewArray<float>(values.size());
+      const DeviceArray<float> scales = NewArray<float>(values.size());
+      const DeviceArray<float> input_gradient = NewArray<float>(values.size());
+
+      ASSERT_TRUE(
+          LrnForward(stream(), shape, count, input.data(), output.data(), scales.data()).ok());
+      ASSERT_TRUE(LrnInputGradient(stream(), shape, count,
+                                   {input.data(), output.data(), scales.data(), gradient.data()},
+                                   input_gradient.data())
+                      .ok());
+
+      // Sums of up to 9 products in another order, and powers of another library.
+      ExpectNear(OnHost(output), expected, 2e-6f);
+      ExpectNear(OnHost(input_gradient), expected_gradient, 2e-6f);
     }
   }
 }

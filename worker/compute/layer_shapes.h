@@ -45,6 +45,20 @@ struct PoolShape {
   uint32_t stride = 0;
 };
 
+struct LrnShape {
+  ExampleShape image;
+  LrnLayer::Region region = LrnLayer::Region::kWithin;
+  uint32_t size = 1;
+  float alpha = 0;
+  float beta = 0;
+
+  /// α/N, the factor of a window's squares.
+  float share() const {
+    const float side = static_cast<float>(size);
+    return alpha / (region == LrnLayer::Region::kWithin ? side * side : side);
+  }
+};
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_WORKER_COMPUTE_LAYER_SHAPES_H_

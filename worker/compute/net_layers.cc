@@ -29,6 +29,11 @@ PoolShape NetLayers::PoolAt(size_t layer) const {
   return {pool.kind, input(layer), output(layer), pool.kernel, pool.stride};
 }
 
+LrnShape NetLayers::LrnAt(size_t layer) const {
+  const auto& lrn = std::get<LrnLayer>(at(layer));
+  return {input(layer), lrn.region, lrn.size, lrn.alpha, lrn.beta};
+}
+
 LayerParameters NetLayers::ParametersAt(size_t layer) const {
   const std::string prefix = std::to_string(layer);
   const Tensor* weight = shapes_.layout.Find(prefix + ".weight");

@@ -32,6 +32,7 @@ class NetLayers {
   DenseShape DenseAt(size_t layer) const;
   Conv2dShape Conv2dAt(size_t layer) const;
   PoolShape PoolAt(size_t layer) const;
+  LrnShape LrnAt(size_t layer) const;
 
   /// REQUIRES: the layer has parameters.
   LayerParameters ParametersAt(size_t layer) const;

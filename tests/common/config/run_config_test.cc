@@ -75,6 +75,8 @@ model:
     - average_pool: {kernel: 3, stride: 2, ceil: true}
     - flatten
     - dropout: {rate: 0.25}
+    - lrn
+    - lrn: {region: across, size: 5, alpha: 1e-4, beta: 0.5}
     - tanh
     - dense: {units: 10}
 )");
@@ -86,6 +88,8 @@ model:
       PoolLayer{.kind = PoolLayer::Kind::kAverage, .kernel = 3, .stride = 2, .ceil = true},
       FlattenLayer{},
       DropoutLayer{0.25f},
+      LrnLayer{},
+      LrnLayer{LrnLayer::Region::kAcross, 5, 1e-4f, 0.5f},
       TanhLayer{},
       DenseLayer{10}};
   EXPECT_EQ(spec.model.layers, expected);

@@ -29,6 +29,17 @@ TEST(NetShapesTest, NamesParametersByLayerWeightBeforeBias) {
   EXPECT_EQ(net.outputs(), 10u);
 }
 
+TEST(NetShapesTest, NormalisationKeepsTheShapeAndHasAMiddle) {
+  const auto net = std::get<NetShapes>(
+      InferShapes(Net({2, 4, 5}, {LrnLayer{.size = 5}, FlattenLayer{}, DenseLayer{10}})));
+
+  EXPECT_EQ(net.shapes[1], net.input());
+  EXPECT_EQ(ErrorOf(Net({2, 4, 5}, {LrnLayer{.size = 4}})).Text(),
+            "layer 0: size must be odd and at most 255");
+  EXPECT_EQ(ErrorOf(Net({2, 4, 5}, {LrnLayer{.alpha = -1}})).Text(),
+            "layer 0: alpha must be at least 0");
+}
+
 struct WindowCase {
   uint32_t length;
   uint32_t kernel;

@@ -101,6 +101,23 @@ struct Layer {
     });
   }
 
+  Values operator()(const LrnLayer& layer) const {
+    const auto reach = static_cast<int64_t>(layer.size / 2);
+    const bool is_within = layer.region == LrnLayer::Region::kWithin;
+    const double share = layer.alpha / std::pow(layer.size, is_within ? 2 : 1);
+    return ForEachOutput([&](size_t n, uint32_t c, int64_t y, int64_t x) {
+      double squares = 0;
+      for (int64_t a = -reach; a <= reach; ++a) {
+        if (is_within) {
+          for (int64_t b = -reach; b <= reach; ++b) squares += std::pow(At(n, c, y + a, x + b), 2);
+        } else if (int64_t{c} + a >= 0 && int64_t{c} + a < in().channels) {
+          squares += std::pow(At(n, static_cast<size_t>(c + a), y, x), 2);
+        }
+      }
+      return At(n, c, y, x) / std::pow(1 + share * squares, layer.beta);
+    });
+  }
+
   Values operator()(const ReluLayer&) const {
     Values output = input;
     for (double& value : output) value = std::max(value, 0.0);

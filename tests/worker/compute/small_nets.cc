@@ -24,6 +24,11 @@ PoolLayer AveragePool(uint32_t kernel, uint32_t stride, bool ceil = false) {
   return {PoolLayer::Kind::kAverage, kernel, stride, ceil};
 }
 
+// Normalises so much that its derivative differs from that of a factor.
+LrnLayer Lrn(LrnLayer::Region region, uint32_t size, float beta) {
+  return {.region = region, .size = size, .alpha = 2, .beta = beta};
+}
+
 Conv2dLayer Conv(uint32_t channels, uint32_t kernel, uint32_t stride = 1, uint32_t padding = 0) {
   return {channels, kernel, stride, padding};
 }
@@ -72,6 +77,15 @@ const std::vector<SmallNet>& SmallNets() {
       {"AveragePoolCeil", {1, 6, 8}, {Conv(2, 3, 1, 1), ReluLayer{}, AveragePool(3, 2, true)}},
       {"AveragePoolCeilOfOddSize", {1, 7, 9}, {Conv(2, 2), AveragePool(3, 2, true)}},
       {"PoolOfInput", {2, 6, 6}, {AveragePool(2, 2), Conv(2, 2), TanhLayer{}}},
+      {"Lrn",
+       {1, 7, 6},
+       {Conv(2, 3), MaxPool(3, 2, true), ReluLayer{}, Lrn(LrnLayer::Region::kWithin, 3, 0.75f),
+        Conv(2, 2)}},
+      {"LrnWiderThanTheImage", {1, 5, 4}, {Conv(2, 3), Lrn(LrnLayer::Region::kWithin, 7, 0.5f)}},
+      {"LrnAcross", {1, 5, 5}, {Conv(7, 3), Lrn(LrnLayer::Region::kAcross, 5, 0.75f), Conv(2, 2)}},
+      {"LrnWithoutGradient",
+       {3, 6, 6},
+       {AveragePool(2, 2), Lrn(LrnLayer::Region::kAcross, 3, 1.25f), Conv(2, 2)}},
       {"DropoutOfImage", {1, 5, 5}, {Conv(2, 3), ReluLayer{}, DropoutLayer{0.3f}, Conv(2, 2)}},
       {"MseOfOneLayer", {7, 1, 1}, {}, ModelSpec::Loss::kMse},
       {"MseDenseTanh", {7, 1, 1}, {DenseLayer{5}, TanhLayer{}}, ModelSpec::Loss::kMse},

@@ -59,6 +59,8 @@ class Chooser {
     Add(std::make_unique<PlainPoolNode>(layers_.PoolAt(layer_)), 1);
   }
 
+  void operator()(const LrnLayer&) { Add(std::make_unique<LrnNode>(layers_.LrnAt(layer_)), 1); }
+
   void operator()(const ReluLayer&) { AddActivation(Activation::kRelu); }
   void operator()(const TanhLayer&) { AddActivation(Activation::kTanh); }
 

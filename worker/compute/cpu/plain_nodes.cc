@@ -4,6 +4,7 @@
 #include <span>
 
 #include "worker/compute/cpu/plain_image.h"
+#include "worker/compute/cpu/plain_lrn.h"
 #include "worker/compute/cpu/plain_vector.h"
 
 namespace slipstream {
@@ -48,6 +49,16 @@ void PlainPoolNode::Backward(const Pass& pass, const float* input, const float*,
                              float* output_gradient, float* input_gradient) {
   if (input_gradient == nullptr) return;
   plain::PoolInputGradient(shape_, pass.count, input, output_gradient, input_gradient);
+}
+
+void LrnNode::Forward(const Pass& pass, const float* input, float* output) {
+  plain::LrnForward(shape_, pass.count, input, output);
+}
+
+void LrnNode::Backward(const Pass& pass, const float* input, const float*, float* output_gradient,
+                       float* input_gradient) {
+  if (input_gradient == nullptr) return;
+  plain::LrnInputGradient(shape_, pass.count, input, output_gradient, input_gradient);
 }
 
 void PlainActivationNode::Forward(const Pass& pass, const float* input, float* output) {

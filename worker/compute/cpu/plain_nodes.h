@@ -56,6 +56,19 @@ class PlainPoolNode final : public Node {
   const PoolShape shape_;
 };
 
+class LrnNode final : public Node {
+ public:
+  explicit LrnNode(const LrnShape& shape) : shape_(shape) {}
+
+  void Prepare(uint32_t) override {}
+  void Forward(const Pass& pass, const float* input, float* output) override;
+  void Backward(const Pass& pass, const float* input, const float* output, float* output_gradient,
+                float* input_gradient) override;
+
+ private:
+  const LrnShape shape_;
+};
+
 class PlainActivationNode final : public Node {
  public:
   PlainActivationNode(Activation activation, size_t elements)

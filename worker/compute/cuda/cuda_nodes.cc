@@ -52,6 +52,12 @@ class Maker {
     return node.ok() ? Add(*std::move(node), 1) : node.status();
   }
 
+  absl::Status operator()(const LrnLayer&) {
+    absl::StatusOr<std::unique_ptr<CudaNode>> node =
+        CudaLrnNode::New(context_, layers_.LrnAt(layer_), options_.batch_size_max, options_.trains);
+    return node.ok() ? Add(*std::move(node), 1) : node.status();
+  }
+
   absl::Status operator()(const ReluLayer&) { return AddActivation(); }
   absl::Status operator()(const TanhLayer&) { return AddActivation(); }
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "worker/compute/cuda/cuda_status.h"
+#include "worker/compute/cuda/lrn_kernels.h"
 #include "worker/compute/cuda/pool_kernels.h"
 #include "worker/compute/cuda/vector_kernels.h"
 
@@ -30,6 +31,30 @@ absl::Status CudaPoolNode::Backward(const CudaPass& pass, const float*, const fl
   if (input_gradient == nullptr) return absl::OkStatus();
   return PoolInputGradient(context_.compute(), shape_, pass.count, places_.data(), output_gradient,
                            input_gradient);
+}
+
+absl::StatusOr<std::unique_ptr<CudaNode>> CudaLrnNode::New(const DeviceContext& context,
+                                                           const LrnShape& shape,
+                                                           uint32_t batch_size_max, bool trains) {
+  std::unique_ptr<CudaLrnNode> node(new CudaLrnNode(context, shape));
+  if (trains) {
+    PS_RETURN_IF_ERROR(
+        Keep(node->scales_, DeviceArray<float>::Allocate(batch_size_max * shape.image.elements(),
+                                                         "the sums of normalisation windows")));
+  }
+  return node;
+}
+
+absl::Status CudaLrnNode::Forward(const CudaPass& pass, const float* input, float* output) {
+  return LrnForward(context_.compute(), shape_, pass.count, input, output,
+                    pass.training ? scales_.data() : nullptr);
+}
+
+absl::Status CudaLrnNode::Backward(const CudaPass& pass, const float* input, const float* output,
+                                   float* output_gradient, float* input_gradient) {
+  if (input_gradient == nullptr) return absl::OkStatus();
+  return LrnInputGradient(context_.compute(), shape_, pass.count,
+                          {input, output, scales_.data(), output_gradient}, input_gradient);
 }
 
 absl::Status CudaActivationNode::Forward(const CudaPass& pass, const float* input, float* output) {

@@ -39,6 +39,27 @@ class CudaPoolNode final : public CudaNode {
   DeviceArray<uint32_t> places_;  // Valid within one pass, from Forward to Backward.
 };
 
+class CudaLrnNode final : public CudaNode {
+ public:
+  /// Fails with RESOURCE_EXHAUSTED if memory for the sums of windows, which training needs, is
+  /// short.
+  static absl::StatusOr<std::unique_ptr<CudaNode>> New(const DeviceContext& context,
+                                                       const LrnShape& shape,
+                                                       uint32_t batch_size_max, bool trains);
+
+  absl::Status Forward(const CudaPass& pass, const float* input, float* output) override;
+  absl::Status Backward(const CudaPass& pass, const float* input, const float* output,
+                        float* output_gradient, float* input_gradient) override;
+
+ private:
+  CudaLrnNode(const DeviceContext& context, const LrnShape& shape)
+      : context_(context), shape_(shape) {}
+
+  const DeviceContext& context_;
+  const LrnShape shape_;
+  DeviceArray<float> scales_;  // Valid within one pass, from Forward to Backward.
+};
+
 class CudaActivationNode final : public CudaNode {
  public:
   CudaActivationNode(const DeviceContext& context, Activation activation, size_t elements)

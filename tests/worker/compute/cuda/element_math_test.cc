@@ -16,9 +16,11 @@
 #include "common/base/philox.h"
 #include "worker/compute/cpu/losses.h"
 #include "worker/compute/cpu/plain_image.h"
+#include "worker/compute/cpu/plain_lrn.h"
 #include "worker/compute/cpu/plain_vector.h"
 #include "worker/compute/cuda/gather_math.h"
 #include "worker/compute/cuda/loss_math.h"
+#include "worker/compute/cuda/lrn_math.h"
 #include "worker/compute/cuda/pool_math.h"
 #include "worker/compute/cuda/vector_math.h"
 #include "worker/data/dataset.h"
@@ -103,6 +105,45 @@ INSTANTIATE_TEST_SUITE_P(Windows, PoolMathTest,
                                   std::to_string(pool.param.stride) + "of" +
                                   std::to_string(pool.param.in_height);
                          });
+
+class LrnMathTest : public testing::TestWithParam<LrnShape> {};
+
+TEST_P(LrnMathTest, IsTheProcessors) {
+  constexpr uint32_t kCount = 2;
+  const LrnShape& shape = GetParam();
+  const std::vector<float> input = Values(kCount * shape.image.elements(), 1);
+  const std::vector<float> gradient = Values(input.size(), 2);
+  std::vector<float> output(input.size());
+  std::vector<float> input_gradient(input.size());
+  plain::LrnForward(shape, kCount, input.data(), output.data());
+  plain::LrnInputGradient(shape, kCount, input.data(), gradient.data(), input_gradient.data());
+
+  const cuda::LrnWindows windows(shape);
+  std::vector<float> scales(input.size());
+  // Sums of up to 49 squares in another order.
+  constexpr float kTolerance = 1e-5f;
+  for (size_t i = 0; i < input.size(); ++i) {
+    ASSERT_NEAR(cuda::LrnOutput(windows, input.data(), scales.data(), i), output[i], kTolerance);
+    const auto narrow = static_cast<uint32_t>(i);
+    ASSERT_NEAR(cuda::LrnOutput(windows, input.data(), nullptr, narrow), output[i], kTolerance);
+  }
+  for (size_t i = 0; i < input.size(); ++i) {
+    const auto narrow = static_cast<uint32_t>(i);
+    for (const float computed : {cuda::LrnInputGradient(windows, input.data(), output.data(),
+                                                        scales.data(), gradient.data(), i),
+                                 cuda::LrnInputGradient(windows, input.data(), output.data(),
+                                                        scales.data(), gradient.data(), narrow)}) {
+      ASSERT_NEAR(computed, input_gradient[i], kTolerance) << i;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, LrnMathTest,
+    testing::Values(LrnShape{{3, 5, 6}, LrnLayer::Region::kWithin, 3, 0.5f, 0.75f},
+                    LrnShape{{2, 3, 8}, LrnLayer::Region::kWithin, 7, 0.5f, 0.6f},  // Higher.
+                    LrnShape{{8, 3, 2}, LrnLayer::Region::kAcross, 5, 0.5f, 0.75f},
+                    LrnShape{{2, 3, 2}, LrnLayer::Region::kAcross, 5, 0.5f, 2}));  // Wider.
 
 TEST(GatherMathTest, RowsAreTheGatherers) {
   constexpr size_t kRows = 40;
