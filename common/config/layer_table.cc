@@ -70,6 +70,25 @@ LayerField RegionOfLrn() {
               }};
 }
 
+/// The setting of a layer with weights that says what these are at first.
+template <typename Layer>
+LayerField InitNormal() {
+  return {.name = "init_normal",
+          .doc =
+              "Standard deviation of normal initial weights, beside biases of 0; without it, "
+              "weights and biases are uniform in ±1/√fan_in.",
+          .type = NumberType{.max = 1e6},
+          .get = [](const LayerSpec& layer) -> std::optional<ScalarValue> {
+            const std::optional<float>& deviation = std::get<Layer>(layer).init_normal;
+            if (!deviation) return std::nullopt;
+            return AsWritten(*deviation);
+          },
+          .set =
+              [](LayerSpec& layer, const ScalarValue& value) {
+                std::get<Layer>(layer).init_normal = static_cast<float>(std::get<double>(value));
+              }};
+}
+
 LayerKind Pool(std::string name, std::string doc, PoolLayer::Kind kind) {
   return {
       std::move(name),
@@ -85,7 +104,7 @@ std::vector<LayerKind> MakeLayerKinds() {
       {"dense",
        "Fully connected.",
        DenseLayer{},
-       {Bind("units", "Outputs.", kSize, true, &DenseLayer::units)}},
+       {Bind("units", "Outputs.", kSize, true, &DenseLayer::units), InitNormal<DenseLayer>()}},
       {"conv2d",
        "2-D convolution with bias.",
        Conv2dLayer{},
@@ -93,7 +112,8 @@ std::vector<LayerKind> MakeLayerKinds() {
         Bind("kernel", "Height and width of the kernel.", kSize, true, &Conv2dLayer::kernel),
         Bind("stride", "Distance of windows.", kSize, false, &Conv2dLayer::stride),
         Bind("padding", "Zeros on all four sides.", CountType{0, kSize.max}, false,
-             &Conv2dLayer::padding)}},
+             &Conv2dLayer::padding),
+        InitNormal<Conv2dLayer>()}},
       Pool("max_pool", "The largest of each window.", PoolLayer::Kind::kMax),
       Pool("average_pool", "The mean of each window.", PoolLayer::Kind::kAverage),
       {"lrn",

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_COMMON_MODEL_MODEL_SPEC_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -14,6 +15,10 @@ namespace slipstream {
 /// Fully connected: y = W x + b, W is [units, inputs].
 struct DenseLayer {
   uint32_t units = 0;
+
+  /// The standard deviation of the normal distribution that the initial weights are drawn from,
+  /// beside biases of 0; nothing for the default (worker/model/initial_values.h).
+  std::optional<float> init_normal = std::nullopt;
   friend bool operator==(const DenseLayer&, const DenseLayer&) = default;
 };
 
@@ -24,6 +29,7 @@ struct Conv2dLayer {
   uint32_t kernel = 0;
   uint32_t stride = 1;
   uint32_t padding = 0;
+  std::optional<float> init_normal = std::nullopt;  // As of a dense layer.
   friend bool operator==(const Conv2dLayer&, const Conv2dLayer&) = default;
 };
 

@@ -51,7 +51,7 @@ struct FollowLayer {
              "; put flatten before it";
     }
     if (layer.units == 0 || layer.units > kDimensionMax) return "units must be in [1, 16777216]";
-    return WithParameters({layer.units, 1, 1}, {layer.units, input.channels});
+    return WithParameters({layer.units, 1, 1}, {layer.units, input.channels}, layer.init_normal);
   }
 
   ShapeOrError operator()(const Conv2dLayer& layer) const {
@@ -63,7 +63,8 @@ struct FollowLayer {
     const uint32_t width = input.width + 2 * layer.padding;
     return WithParameters({layer.channels, Windows(height, layer.kernel, layer.stride, false),
                            Windows(width, layer.kernel, layer.stride, false)},
-                          {layer.channels, input.channels, layer.kernel, layer.kernel});
+                          {layer.channels, input.channels, layer.kernel, layer.kernel},
+                          layer.init_normal);
   }
 
   ShapeOrError operator()(const PoolLayer& layer) const {
@@ -92,8 +93,15 @@ struct FollowLayer {
     return ExampleShape{static_cast<uint32_t>(input.elements()), 1, 1};
   }
 
-  ShapeOrError WithParameters(ExampleShape output, std::vector<uint64_t> weight) const {
+  ShapeOrError WithParameters(ExampleShape output, std::vector<uint64_t> weight,
+                              std::optional<float> init_normal) const {
     const uint64_t outputs = weight.front();
+    if (init_normal) {
+      if (!(*init_normal >= 0 && std::isfinite(*init_normal))) {
+        return "init_normal must be at least 0";
+      }
+      net.normal_weights.emplace(prefix + ".weight", *init_normal);
+    }
     absl::Status added = net.layout.Append(prefix + ".weight", std::move(weight));
     if (added.ok()) added = net.layout.Append(prefix + ".bias", {outputs});
     if (!added.ok()) return std::string(added.message().data(), added.message().size());

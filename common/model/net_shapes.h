@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -42,6 +43,9 @@ struct NetShapes {
   /// The parameters in layer order, each layer's weight before its bias, named
   /// `<layer index>.weight` and `<layer index>.bias`.
   TensorLayout layout;
+
+  /// ModelSpec's init_normal by the name of the weight, where a layer has it.
+  std::map<std::string, float> normal_weights;
 
   const ExampleShape& input() const { return shapes.front(); }
 

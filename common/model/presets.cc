@@ -1,6 +1,9 @@
 #include "common/model/presets.h"
 
+#include <cstddef>
 #include <string>
+#include <utility>
+#include <variant>
 
 namespace slipstream {
 namespace {
@@ -38,6 +41,25 @@ ModelSpec CifarQuick() {
           .input = {3, 32, 32},
           .layers = {narrow, max, ReluLayer{}, narrow, ReluLayer{}, average, wide, ReluLayer{},
                      average, FlattenLayer{}, DenseLayer{kClasses}}};
+}
+
+/// cuda-convnet's net for CIFAR-10 with response normalisation within maps (layers-18pct), as the
+/// authors of Rudra configured it (Gupta, Zhang, Wang, arXiv 1509.04210).
+ModelSpec RudraCifar() {
+  ModelSpec model = CifarQuick();
+  model.preset = "rudra_cifar";
+  // Later places first: they stay as they are.
+  for (const ptrdiff_t after_pool : {6, 3}) {
+    model.layers.insert(model.layers.begin() + after_pool, LrnLayer{});
+  }
+  float deviation = 1e-4f;  // Of the first convolution.
+  for (LayerSpec& layer : model.layers) {
+    if (auto* conv = std::get_if<Conv2dLayer>(&layer)) {
+      conv->init_normal = std::exchange(deviation, 0.01f);
+    }
+    if (auto* dense = std::get_if<DenseLayer>(&layer)) dense->init_normal = deviation;
+  }
+  return model;
 }
 
 /// Simonyan and Zisserman (arXiv 1409.1556): 3 × 3 convolutions in blocks that halve the image and
@@ -92,13 +114,14 @@ std::optional<ModelSpec> FindPreset(std::string_view name) {
   if (name == "mlp") return Mlp();
   if (name == "lenet5") return Lenet5();
   if (name == "cifar_quick") return CifarQuick();
+  if (name == "rudra_cifar") return RudraCifar();
   if (name == "vgg_small") return VggSmall();
   if (name == "alexnet") return AlexNet();
   return std::nullopt;
 }
 
 std::vector<std::string_view> PresetNames() {
-  return {"mlp", "lenet5", "cifar_quick", "vgg_small", "alexnet"};
+  return {"mlp", "lenet5", "cifar_quick", "rudra_cifar", "vgg_small", "alexnet"};
 }
 
 }  // namespace slipstream

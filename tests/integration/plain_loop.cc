@@ -240,7 +240,7 @@ int Main(int argc, char** argv) {
     std::cerr << "plain_loop: " << plan.status().ToString() << "\n";
     return 1;
   }
-  FillInitialValues(shapes.layout, run.seed, (*plan)->weights_host());
+  FillInitialValues(shapes.layout, run.seed, (*plan)->weights_host(), shapes.normal_weights);
   (*plan)->WeightsArrived({0, shapes.layout.parameters()});
 
   PlainLoop loop(run, shapes.layout, *std::move(plan));

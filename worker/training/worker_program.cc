@@ -260,7 +260,7 @@ void WorkerProgram::TrySaving(ModelProposal& proposal) {
 absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
   const std::string& path = settings_.model_files.init;
   if (path.empty()) {
-    FillInitialValues(net_.layout, settings_.seed, weights);
+    FillInitialValues(net_.layout, settings_.seed, weights, net_.normal_weights);
     return absl::OkStatus();
   }
   const absl::StatusOr<ModelFile> file = ModelFile::Open(path);

@@ -78,7 +78,7 @@ model:
     - lrn
     - lrn: {region: across, size: 5, alpha: 1e-4, beta: 0.5}
     - tanh
-    - dense: {units: 10}
+    - dense: {units: 10, init_normal: 0.01}
 )");
 
   const std::vector<LayerSpec> expected = {
@@ -91,7 +91,7 @@ model:
       LrnLayer{},
       LrnLayer{LrnLayer::Region::kAcross, 5, 1e-4f, 0.5f},
       TanhLayer{},
-      DenseLayer{10}};
+      DenseLayer{10, 0.01f}};
   EXPECT_EQ(spec.model.layers, expected);
   EXPECT_EQ(spec.model.preset, "");
 }

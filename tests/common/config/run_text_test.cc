@@ -145,6 +145,17 @@ TEST(RunTextTest, CanonicalYamlOfTheDefaults) {
   EXPECT_EQ(ToYaml(spec), kDefaultsWithLayers);
 }
 
+TEST(RunTextTest, ANetWithoutItsNameReadsBackAsTheSameNet) {
+  for (const std::string_view preset : PresetNames()) {
+    RunSpec spec = DefaultRun();
+    spec.model = *FindPreset(preset);
+    spec.model.preset.clear();
+    spec.data.format = DataSpec::Format::kNpy;
+    spec.data.path = "here";
+    ExpectReadsBack(spec);
+  }
+}
+
 TEST(RunTextTest, WorkersMayBringTheirModelAndTheirExamples) {
   const ConfigResult result = ParseRunConfig("model: {from: workers}", "run.yaml");
 

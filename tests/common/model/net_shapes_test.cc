@@ -40,6 +40,13 @@ TEST(NetShapesTest, NormalisationKeepsTheShapeAndHasAMiddle) {
             "layer 0: alpha must be at least 0");
 }
 
+TEST(NetShapesTest, OnlyLayersThatSaySoHaveNormalWeights) {
+  const auto net = std::get<NetShapes>(InferShapes(
+      Net({4, 1, 1}, {DenseLayer{.units = 3}, DenseLayer{.units = 2, .init_normal = 0.5f}})));
+
+  EXPECT_EQ(net.normal_weights, (std::map<std::string, float>{{"1.weight", 0.5f}}));
+}
+
 struct WindowCase {
   uint32_t length;
   uint32_t kernel;

@@ -17,6 +17,7 @@ TEST(PresetsTest, EveryPresetHasTheParametersItsDocumentationSays) {
   EXPECT_EQ(ShapesOf("mlp").layout.parameters(), 235'146u);
   EXPECT_EQ(ShapesOf("lenet5").layout.parameters(), 61'706u);
   EXPECT_EQ(ShapesOf("cifar_quick").layout.parameters(), 89'578u);
+  EXPECT_EQ(ShapesOf("rudra_cifar").layout.parameters(), 89'578u);
   EXPECT_EQ(ShapesOf("vgg_small").layout.parameters(), 3'248'202u);
   EXPECT_EQ(ShapesOf("alexnet").layout.parameters(), 71'953'802u);
 }
@@ -37,6 +38,23 @@ TEST(PresetsTest, CifarQuickShrinksFrom32To16To8To4) {
   EXPECT_EQ(net.shapes[6], (ExampleShape{32, 8, 8}));
   EXPECT_EQ(net.shapes[9], (ExampleShape{64, 4, 4}));
   EXPECT_EQ(net.shapes[10], (ExampleShape{1024, 1, 1}));
+}
+
+TEST(PresetsTest, RudrasNetIsCifarQuickWithTwoNormalisations) {
+  std::vector<LayerSpec> layers = FindPreset("rudra_cifar")->layers;
+
+  EXPECT_EQ(layers[3], LayerSpec(LrnLayer{}));
+  EXPECT_EQ(layers[7], LayerSpec(LrnLayer{}));
+  EXPECT_EQ(std::get<Conv2dLayer>(layers[0]).init_normal, 1e-4f);
+  EXPECT_EQ(std::get<Conv2dLayer>(layers[4]).init_normal, 0.01f);
+  EXPECT_EQ(std::get<Conv2dLayer>(layers[8]).init_normal, 0.01f);
+  EXPECT_EQ(std::get<DenseLayer>(layers[12]).init_normal, 0.01f);
+  std::erase(layers, LayerSpec(LrnLayer{}));
+  std::get<Conv2dLayer>(layers[0]).init_normal.reset();
+  std::get<Conv2dLayer>(layers[3]).init_normal.reset();
+  std::get<Conv2dLayer>(layers[6]).init_normal.reset();
+  std::get<DenseLayer>(layers[10]).init_normal.reset();
+  EXPECT_EQ(layers, FindPreset("cifar_quick")->layers);
 }
 
 TEST(PresetsTest, CifarQuickPoolsBeforeTheFirstReluAndAfterTheOthers) {

@@ -64,7 +64,7 @@ RIGHT = {
     "a key of the choice made": MINIMAL + "optimizer: {schedule: {kind: step, at_epochs: [1, 2.5]}}",
     "layers of every form": "model: {input: [1, 28, 28], layers: [conv2d: {channels: 6, kernel: 5},"
                             " max_pool, average_pool: {stride: 1}, dropout: {rate: 0.5}, relu: ,"
-                            " lrn, lrn: {region: across, size: 5},"
+                            " lrn, lrn: {region: across, size: 5}, conv2d: {channels: 6, kernel: 1, init_normal: 0.01},"
                             " flatten, dense: {units: 10}]}",
     "a table with a header": MINIMAL + "data: {format: csv, path: tables, header: true}",
     "a table that tells": MINIMAL + "data: {format: csv, path: tables, header: auto}",

@@ -32,7 +32,7 @@ inline std::unique_ptr<Plan> PrepareWithWeights(Device& device, const ModelSpec&
   EXPECT_TRUE(plan.ok()) << plan.status().ToString();
   // If Prepare failed, value() below ends this test and not the program.
   const NetShapes shapes = InferredShapes(model);
-  FillInitialValues(shapes.layout, 1, plan.value()->weights_host());
+  FillInitialValues(shapes.layout, 1, plan.value()->weights_host(), shapes.normal_weights);
   plan.value()->WeightsArrived({0, shapes.layout.parameters()});
   return std::move(plan).value();
 }

@@ -100,6 +100,43 @@ TEST(InitialValuesTest, AreTheSameEverywhere) {
   EXPECT_EQ(digest, 11719214477584273288u);
 }
 
+TEST(InitialValuesTest, NormalWeightsHaveTheirDeviationAndBiasesAreZero) {
+  const NetShapes net = std::get<NetShapes>(InferShapes(*FindPreset("rudra_cifar")));
+  std::vector<float> weights(net.layout.parameters(), 100.0f);
+  FillInitialValues(net.layout, 7, weights, net.normal_weights);
+
+  EXPECT_EQ(net.normal_weights.size(), 4u);
+  for (const Tensor& tensor : net.layout.tensors()) {
+    SCOPED_TRACE(tensor.name);
+    const Moments moments = MomentsOf(weights, tensor);
+    if (tensor.name.ends_with(".bias")) {
+      EXPECT_EQ(moments.smallest, 0);
+      EXPECT_EQ(moments.largest, 0);
+      continue;
+    }
+    const double deviation = tensor.name == "0.weight" ? 1e-4 : 0.01;
+    // Allow five standard deviations of the mean and the deviation of this many values.
+    const auto size = static_cast<double>(tensor.size());
+    EXPECT_NEAR(moments.mean, 0, 5 * deviation / std::sqrt(size));
+    EXPECT_NEAR(moments.deviation, deviation, 5 * deviation / std::sqrt(2 * size));
+    // Of 2,400 normal values or more, some lie beyond three deviations and none beyond seven.
+    EXPECT_GT(moments.largest, 3 * deviation);
+    EXPECT_LT(moments.largest, 7 * deviation);
+  }
+}
+
+TEST(InitialValuesTest, ALayerOfNormalWeightsLeavesTheOthersAlone) {
+  const TensorLayout layout = LayoutOf("mlp");
+  const std::vector<float> uniform = InitialValues(layout, 1);
+  std::vector<float> mixed(layout.parameters());
+  FillInitialValues(layout, 1, mixed, {{"3.weight", 0.1f}});
+
+  for (const Tensor& tensor : layout.tensors()) {
+    const bool is_normal = tensor.name.starts_with("3.");
+    EXPECT_EQ(mixed[tensor.offset] != uniform[tensor.offset], is_normal) << tensor.name;
+  }
+}
+
 TEST(InitialValuesTest, TensorsThatAreNeitherWeightNorBiasStartAtZero) {
   TensorLayout layout;
   ASSERT_TRUE(layout.Append("scale", {8}).ok());
