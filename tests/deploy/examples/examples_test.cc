@@ -46,6 +46,16 @@ TEST(ExamplesTest, OneOfTheUnevenMachinesIsSlowUnderEveryPolicy) {
   }
 }
 
+TEST(ExamplesTest, RudrasNetDecaysItsLastLayerMost) {
+  const RunSpec spec = Example("rudra_cifar");
+  const auto& items = spec.optimizer.per_tensor;
+
+  EXPECT_TRUE(std::holds_alternative<DenseLayer>(spec.model.layers[12]));
+  EXPECT_EQ(items[*FindTensorOptions(items, "12.weight")].weight_decay, 1.0);
+  EXPECT_EQ(items[*FindTensorOptions(items, "12.bias")].learning_rate_factor, 2.0);
+  EXPECT_FALSE(FindTensorOptions(items, "8.weight").has_value());
+}
+
 TEST(ExamplesTest, NoneIsWarnedOf) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator("deploy/examples")) {
     if (entry.path().extension() != ".yaml") continue;
