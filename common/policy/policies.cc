@@ -22,12 +22,8 @@ class Hardsync : public Policy {
 
   /// A round that no member has answered stays open; a round may close on excuses alone.
   Lack Lacks(const ShardFacts& shard) const override {
-    Lack lack;
-    for (const MemberFacts& member : shard.members) {
-      if (member.owes && !member.heard) lack.members.push_back(member.worker);
-    }
-    if (lack.members.empty() && shard.contributions + shard.excused == 0) lack.gradients = 1;
-    return lack;
+    if (shard.awaited > 0) return {.each_awaited = true};
+    return {.gradients = shard.contributions + shard.excused == 0 ? 1u : 0u};
   }
 
   /// A gradient counts only if its base is the version that the round starts from. So a worker that
@@ -46,12 +42,11 @@ class Backup final : public Hardsync {
       : backups_(static_cast<uint32_t>(spec.parameters["backups"])) {}
 
   Lack Lacks(const ShardFacts& shard) const override {
-    Lack all = Hardsync::Lacks(shard);
-    const auto unheard = static_cast<uint32_t>(all.members.size());
-    if (unheard == 0) return all;
+    const uint32_t unheard = shard.awaited;
+    if (unheard == 0) return Hardsync::Lacks(shard);
     // A round does not close on excuses alone while a member is still at work for it.
     const uint32_t least = shard.contributions == 0 ? 1 : 0;
-    return {.members = {}, .gradients = std::max(least, unheard - std::min(unheard, backups_))};
+    return {.gradients = std::max(least, unheard - std::min(unheard, backups_))};
   }
 
  private:
@@ -69,7 +64,7 @@ class Counted : public Policy {
   Lack Lacks(const ShardFacts& shard) const override {
     const bool takes_what_there_is = shard.is_draining || shard.was_held_back;
     const uint32_t size = takes_what_there_is ? 1 : spec_.round_size(shard.member_count);
-    return {.members = {}, .gradients = size - std::min(size, shard.contributions)};
+    return {.gradients = size - std::min(size, shard.contributions)};
   }
 
   PullCondition PullWaitsFor(const ShardFacts&, const PullFacts&) const override { return {}; }
@@ -116,13 +111,11 @@ class Guarded final : public Policy {
 
   Lack Lacks(const ShardFacts& shard) const override {
     Lack lack = guarded_->Lacks(shard);
-    if (!guard_.blocks() || !lack.none() || shard.is_draining) return lack;
-    for (const MemberFacts& member : shard.members) {
-      const bool holds_back = member.on_their_way > 0 &&
-                              guard_.HoldsBack(Value(member.oldest_base), Value(shard.decided));
-      if (holds_back) lack.members.push_back(member.worker);
+    if (!lack.none() || shard.is_draining || !shard.oldest_base.has_value()) return lack;
+    const uint64_t decided = Value(shard.decided);
+    if (guard_.HoldsBack(Value(*shard.oldest_base), decided)) {
+      lack.bases_before = Version{decided + 1 - guard_.spec().bound};
     }
-    lack.is_held_back = !lack.members.empty();
     return lack;
   }
 
@@ -137,7 +130,7 @@ class Guarded final : public Policy {
     // A worker with a gradient in a round that is held back waits for the round to close. A worker
     // with another gradient on the way does not wait: the round may wait for that one.
     const bool may_wait = shard.is_first && pull.member.heard && !pull.has_beside;
-    if (guard_.blocks() && may_wait && Lacks(shard).is_held_back) {
+    if (guard_.blocks() && may_wait && Lacks(shard).is_held_back()) {
       return Next(shard.decided);
     }
     if (pull.after_push) return {};

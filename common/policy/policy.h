@@ -3,10 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <string_view>
 
-#include "absl/container/inlined_vector.h"
 #include "common/base/ids.h"
 #include "common/settings/run_spec.h"
 
@@ -14,24 +13,14 @@ namespace slipstream {
 
 /// The facts about a member that a policy may know.
 struct MemberFacts {
-  WorkerId worker{};
-
-  /// Set if the member owes the open round a gradient or an excuse, whether or not that has come.
-  bool owes = false;
-
   /// Set if the member has contributed to the open round, or been excused from it.
   bool heard = false;
 
   /// The member's clock, as far as it has told.
   WorkerClock clock{};
-
-  /// The oldest base version of the member's gradients on their way, which has no meaning if there
-  /// are none, and their number. Both are known only where a guard blocks.
-  Version oldest_base{};
-  uint32_t on_their_way = 0;
 };
 
-/// The facts about a shard that a policy may know. Members are in the order of their ids.
+/// The facts about a shard that a policy may know.
 struct ShardFacts {
   /// The version that the open round starts from.
   Version decided{};
@@ -54,9 +43,13 @@ struct ShardFacts {
   bool is_draining = false;
   uint32_t member_count = 0;
 
-  /// All members, for Lacks and PullWaitsFor under policies that take one gradient from each member
-  /// and under a guard that blocks; otherwise empty.
-  std::span<const MemberFacts> members;
+  /// The number of members that owe the open round a gradient or an excuse and have not been heard.
+  /// Known only under policies that take one gradient from each member.
+  uint32_t awaited = 0;
+
+  /// The oldest base version of the gradients on their way, if there are any. Known only where a
+  /// guard blocks.
+  std::optional<Version> oldest_base;
 };
 
 /// A complete gradient that asks to be admitted.
@@ -102,15 +95,20 @@ struct Admission {
   std::string_view why;  // The reason for kLate, for people.
 };
 
-/// The members, or the number of gradients, that the open round lacks.
+/// The gradients that the open round lacks.
 struct Lack {
-  absl::InlinedVector<WorkerId, 4> members;  // By id.
-  uint32_t gradients = 0;                    // The number, from any members.
+  /// Set if it lacks one of each member that is awaited, or an excuse; see ShardFacts::awaited.
+  bool each_awaited = false;
 
-  /// Set if the staleness guard waits for gradients that these members have on their way.
-  bool is_held_back = false;
+  /// The number that it lacks from any members.
+  uint32_t gradients = 0;
 
-  bool none() const { return members.empty() && gradients == 0; }
+  /// Set if the staleness guard holds the round back, for the gradients on their way whose base is
+  /// before this version.
+  std::optional<Version> bases_before;
+
+  bool is_held_back() const { return bases_before.has_value(); }
+  bool none() const { return !each_awaited && gradients == 0 && !is_held_back(); }
 };
 
 /// A consistency policy: when a gradient still counts, what a round lacks before it closes, and

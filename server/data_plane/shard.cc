@@ -72,6 +72,14 @@ Shard::Shard(const Options& options)
       adds_in_place_(options.run.consistency.traits().adds_in_place()),
       machine_(ShardOptionsOf(options.run, options.shard)) {}
 
+void Shard::Restore(ShardState state) {
+  machine_.Restore(std::move(state));
+  // It may have released some that this shard's own state had not.
+  const std::vector<Version> kept = machine_.BasesKept();
+  std::erase_if(
+      bases_, [&kept](const auto& base) { return !std::ranges::binary_search(kept, base.first); });
+}
+
 // The model.
 
 ShardResult Shard::OnOrders(const ServerOrders& orders) {
@@ -367,9 +375,7 @@ void Shard::KeepBase(const ShardAnswer& answer) {
 }
 
 void Shard::ForgetBases() {
-  const std::vector<Version> kept = machine_.BasesKept();
-  std::erase_if(
-      bases_, [&kept](const auto& base) { return !std::ranges::binary_search(kept, base.first); });
+  for (const Version version : machine_.TakeBasesReleased()) bases_.erase(version);
 }
 
 Answer Shard::WithValues(ShardAnswer answer) const {

@@ -133,7 +133,7 @@ class Shard {
   const ShardMachine& machine() const { return machine_; }
 
   /// Continues with a state that the machine has had. All calls and payloads in it must be here.
-  void Restore(ShardState state) { machine_.Restore(std::move(state)); }
+  void Restore(ShardState state);
 
   // The log. All that the shard is told is recorded, in order, and so can be told again: to a shard
   // that has the state of a checkpoint, which then makes the same decisions and the same values,

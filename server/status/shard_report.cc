@@ -34,7 +34,7 @@ void DescribeRound(const ShardMachine& machine, v1::ShardStatus& status) {
   status.set_round_contributions(machine.round().contributions());
   status.set_round_excused(machine.round().excused());
   status.set_round_size(machine.round_size());
-  const Lack lack = machine.Lacks();
+  const NamedLack lack = machine.Lacks();
   status.set_round_gradients_missing(lack.gradients);
   if (lack.is_held_back) return;  // DescribeGuard says by whom.
   for (const WorkerId worker : lack.members) status.add_waiting_for(Value(worker));
@@ -49,7 +49,7 @@ void DescribeGuard(const ShardMachine& machine, v1::ShardStatus& status) {
   guard.set_dropped(machine.guard_counts().dropped);
   guard.set_scaled(machine.guard_counts().scaled);
   guard.set_rounds_held_back(machine.guard_counts().rounds_held_back);
-  const Lack lack = machine.Lacks();
+  const NamedLack lack = machine.Lacks();
   if (!lack.is_held_back) return;
   for (const WorkerId worker : lack.members) guard.add_held_back_by(Value(worker));
 }

@@ -41,9 +41,9 @@ PLANTED_BUGS = {
     )]),
     # A synchronous round closes when the number of pushes equals the number of members.
     "rounds_closed_by_count": ("common/policy/policies.cc", [(
-        "if (member.owes && !member.heard)",
-        "if (!member.heard && (PLANTED ? shard.members.size() > shard.contributions + shard.excused" +
-        "                              : member.owes))",
+        "if (shard.awaited > 0)",
+        "if (PLANTED ? shard.member_count > shard.contributions + shard.excused" +
+        "            : shard.awaited > 0)",
     )]),
     # The base version is taken when the push is applied, not when its weights were read.
     "base_fixed_late": ("server/core/shard/shard_machine.cc", [(
@@ -57,8 +57,8 @@ PLANTED_BUGS = {
     )]),
     # A worker just beyond the allowed lead over the slowest goes on.
     "condition_released_too_early": ("server/core/shard/member_pace.cc", [(
-        "*slowest_ < condition.slowest)",
-        "Value(*slowest_) + (PLANTED ? 1 : 0) < Value(condition.slowest))",
+        "return *slowest_;",
+        "return WorkerClock{Value(*slowest_) + (PLANTED ? 1 : 0)};",
     )]),
     # A worker that waited for the slowest goes on without the slowest's pushes.
     "released_before_it_is_seen": ("server/core/shard/member_pace.cc", [(
@@ -80,8 +80,8 @@ PLANTED_BUGS = {
     )]),
     # A cancelled call stays among the calls that wait.
     "forgets_cancellation": ("server/core/shard/waiting_calls.cc", [(
-        "return waiting.call == call;",
-        "return waiting.call == call && !PLANTED;",
+        "return waiting.second.call == call;",
+        "return waiting.second.call == call && !PLANTED;",
     )]),
     # The draft made while a push arrives is used, even if its forecast was wrong.
     "draft_kept_after_wrong_forecast": ("server/data_plane/training_state.cc", [
@@ -102,8 +102,10 @@ PLANTED_BUGS = {
     )]),
     # Base weights are released when the next version is published, not with their last gradient.
     "base_recycled_too_early": ("server/data_plane/shard.cc", [(
-        "kept = machine_.BasesKept();",
-        "kept = PLANTED ? std::vector<Version>{machine_.published()} : machine_.BasesKept();",
+        "for (const Version version : machine_.TakeBasesReleased()) bases_.erase(version);",
+        "for (const Version version : machine_.TakeBasesReleased()) bases_.erase(version);" +
+        "if (PLANTED)" +
+        "  std::erase_if(bases_, [&](const auto& b) { return b.first != machine_.published(); });",
     )]),
     # A worker that comes back keeps the record of its older incarnation.
     "record_survives_incarnation": ("server/core/shard/member_table.cc", [

@@ -75,7 +75,7 @@ std::string TextOf(const Update& update) {
 }
 
 std::string StateOf(const ShardMachine& machine) {
-  const Lack lack = machine.Lacks();
+  const NamedLack lack = machine.Lacks();
   std::string lacks = lack.members.empty() ? fmt::format("{} more", lack.gradients) : "";
   for (const WorkerId worker : lack.members)
     lacks += fmt::format("{}{}", lacks.empty() ? "worker " : ", ", Value(worker));

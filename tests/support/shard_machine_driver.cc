@@ -110,7 +110,7 @@ void ShardMachineDriver::PublishAll() {
 }
 
 std::vector<WorkerId> ShardMachineDriver::LackedMembers() const {
-  const Lack lack = core_.Lacks();
+  const NamedLack lack = core_.Lacks();
   return {lack.members.begin(), lack.members.end()};
 }
 

@@ -1,6 +1,7 @@
 #include "server/core/shard/call_answering.h"
 
 #include <utility>
+#include <vector>
 
 namespace slipstream {
 
@@ -18,7 +19,8 @@ void CallAnswering::ServeWaiting(ShardOutput& output) {
   do {
     was_held_back = state_.reader_pace.HoldsBack(state_.versions.decided());
     // A call that is served may take the place that the next one waits for.
-    state_.waiting.Serve([&](PendingCall& call) { return TryAnswer(call, output); });
+    state_.waiting.Serve(judge_.Reached(),
+                         [&](PendingCall& call) { return TryAnswer(call, output); });
     // A reader that was served may have been the one that others, who came before it, wait for.
   } while (was_held_back && !state_.reader_pace.HoldsBack(state_.versions.decided()));
 }
@@ -35,7 +37,7 @@ bool CallAnswering::TryAnswer(PendingCall& call, ShardOutput& output) {
 }
 
 void CallAnswering::SettlePace(PullCondition& condition) const {
-  state_.pace.Settle(condition, state_.run.phase >= Phase::kDraining, state_.versions.decided());
+  state_.pace.Settle(condition, judge_.IsFree(), state_.versions.decided());
 }
 
 ShardAnswer CallAnswering::Served(PendingCall call) {
@@ -80,7 +82,7 @@ PartAnswer CallAnswering::ServeTrainer(const PendingCall::Trainer& trainer, Shar
   if (!is_to_train) return told;
   answer.trainers.push_back(trainer.worker);
   if (rules_.uses_base_weights() && is_member) {
-    state_.members.At(trainer.worker).Give(trainer.slot, state_.versions.published());
+    state_.members.Give(trainer.worker, trainer.slot, state_.versions.published());
   }
   return told;
 }
@@ -88,7 +90,7 @@ PartAnswer CallAnswering::ServeTrainer(const PendingCall::Trainer& trainer, Shar
 void CallAnswering::NoteTrainers(const PendingCall& call, Version base) {
   if (!rules_.tracks_bases()) return;
   for (const PendingCall::Trainer& trainer : call.trainers) {
-    state_.members.At(trainer.worker).AddBase(trainer.slot, base);
+    state_.members.AddBase(trainer.worker, trainer.slot, base);
   }
 }
 
@@ -99,7 +101,9 @@ std::optional<RoundWork> CallAnswering::WorkFor(const PendingCall::Trainer& trai
   const bool repeats = version < state_.versions.decided() &&
                        judge_.VersionToRepeat(trainer.worker, trainer.incarnation) == version;
   if (repeats) return RoundWork{.batches = *state_.open.work->LastOf(trainer.worker)};
-  return state_.open.work->For(trainer.worker, judge_.ask().Owing());
+  RoundWorkPlan& work = *state_.open.work;
+  return work.For(trainer.worker,
+                  work.has_named() ? std::vector<WorkerId>() : judge_.ask().Owing());
 }
 
 void CallAnswering::BeginPull(const PendingCall& call) {

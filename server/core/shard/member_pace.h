@@ -31,6 +31,9 @@ class MemberPace {
     slowest_.reset();
   }
 
+  /// Returns the highest clock that a condition can have to be reduced now. `is_free`: as below.
+  WorkerClock Reached(bool is_free) const;
+
   /// Reduces the condition to a version once the slowest member has reached the condition's clock.
   /// `is_free`: nobody waits for others any more.
   void Settle(PullCondition& condition, bool is_free, Version decided) const;

@@ -7,6 +7,15 @@
 #include "common/base/check.h"
 
 namespace slipstream {
+namespace {
+
+template <typename Counts, typename Value>
+void TakeOut(Counts& counts, Value value) {
+  const auto found = counts.find(value);
+  if (--found->second == 0) counts.erase(found);
+}
+
+}  // namespace
 
 const MemberRecord::Answer* MemberRecord::FindAnswer(Sequence sequence) const {
   const auto found = std::ranges::find(answers, sequence, &Answer::sequence);
@@ -35,6 +44,12 @@ void MemberRecord::AddBase(uint32_t slot, Version base) {
 std::optional<Version> MemberRecord::FindBase(uint32_t slot) const {
   const auto found = bases.find(slot);
   return found == bases.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<Version> MemberRecord::OldestBase() const {
+  std::optional<Version> oldest;
+  for (const auto& [slot, base] : bases) oldest = std::min(oldest.value_or(base), base);
+  return oldest;
 }
 
 bool MemberRecord::HasBaseBeside(uint32_t slot) const { return bases.size() > bases.count(slot); }
@@ -74,6 +89,100 @@ void MemberTable::InstallView(const View& view) {
   }
   records_ = std::move(records);
   view_ = view;
+  CountAll();
+}
+
+void MemberTable::KeepPace(WorkerId worker, WorkerClock named) {
+  MemberRecord& record = At(worker);
+  if (record.is_in_pace && named <= record.clock) return;
+  if (record.is_in_pace) TakeOut(in_pace_, record.clock);
+  record.KeepPace(named);
+  ++in_pace_[record.clock];
+}
+
+void MemberTable::Rest(WorkerId worker) {
+  MemberRecord& record = At(worker);
+  if (std::exchange(record.is_in_pace, false)) TakeOut(in_pace_, record.clock);
+}
+
+void MemberTable::AddBase(WorkerId worker, uint32_t slot, Version base) {
+  MemberRecord& record = At(worker);
+  if (const auto before = record.FindBase(slot)) TakeOut(on_their_way_, *before);
+  record.AddBase(slot, base);
+  ++on_their_way_[*record.FindBase(slot)];
+}
+
+void MemberTable::Give(WorkerId worker, uint32_t slot, Version version) {
+  MemberRecord& record = At(worker);
+  UncountGiven(record, slot);
+  record.Give(slot, version);
+  CountGiven(record, slot);
+}
+
+void MemberTable::SettleBase(WorkerId worker, uint32_t slot, Version base) {
+  MemberRecord& record = At(worker);
+  UncountGiven(record, slot);
+  record.SettleBase(slot, base);
+  CountGiven(record, slot);
+}
+
+void MemberTable::EndBase(WorkerId worker, uint32_t slot) {
+  MemberRecord& record = At(worker);
+  if (const auto base = record.FindBase(slot)) TakeOut(on_their_way_, *base);
+  UncountGiven(record, slot);
+  record.EndBase(slot);
+}
+
+void MemberTable::CountGiven(const MemberRecord& record, uint32_t slot) {
+  const auto found = record.given.find(slot);
+  if (found == record.given.end()) return;
+  for (const Version version : found->second) {
+    if (++given_[version] == 1) released_.erase(version);
+  }
+}
+
+void MemberTable::UncountGiven(const MemberRecord& record, uint32_t slot) {
+  const auto found = record.given.find(slot);
+  if (found == record.given.end()) return;
+  for (const Version version : found->second) {
+    TakeOut(given_, version);
+    if (!given_.contains(version)) released_.insert(version);
+  }
+}
+
+MemberTable::Counts<WorkerClock> MemberTable::CountPace() const {
+  Counts<WorkerClock> counts;
+  for (const auto& [worker, record] : records_) {
+    if (record.is_in_pace) ++counts[record.clock];
+  }
+  return counts;
+}
+
+MemberTable::Counts<Version> MemberTable::CountBases() const {
+  Counts<Version> counts;
+  for (const auto& [worker, record] : records_) {
+    for (const auto& [slot, base] : record.bases) ++counts[base];
+  }
+  return counts;
+}
+
+MemberTable::Counts<Version> MemberTable::CountGiven() const {
+  Counts<Version> counts;
+  for (const auto& [worker, record] : records_) {
+    for (const auto& [slot, versions] : record.given) {
+      for (const Version version : versions) ++counts[version];
+    }
+  }
+  return counts;
+}
+
+void MemberTable::CountAll() {
+  in_pace_ = CountPace();
+  on_their_way_ = CountBases();
+  for (const auto& [version, slots] : std::exchange(given_, CountGiven())) {
+    released_.insert(version);
+  }
+  for (const auto& [version, slots] : given_) released_.erase(version);
 }
 
 void MemberTable::BeginGeneration(Generation before) {
@@ -86,6 +195,7 @@ void MemberTable::BeginGeneration(Generation before) {
     record.bases.clear();
     record.given.clear();
   }
+  CountAll();
 }
 
 void MemberTable::EndCalls() {
@@ -125,15 +235,6 @@ const MemberRecord* MemberTable::Find(WorkerId worker, Incarnation incarnation) 
   return is_of_generation ? &found->second : nullptr;
 }
 
-std::optional<WorkerClock> MemberTable::SlowestClock() const {
-  std::optional<WorkerClock> slowest;
-  for (const auto& [worker, record] : records_) {
-    if (!record.is_in_pace) continue;
-    slowest = std::min(slowest.value_or(record.clock), record.clock);
-  }
-  return slowest;
-}
-
 WorkerClock MemberTable::NewestClock() const {
   WorkerClock newest{};
   for (const auto& [worker, record] : records_) newest = std::max(newest, record.clock);
@@ -142,17 +243,12 @@ WorkerClock MemberTable::NewestClock() const {
 
 void MemberTable::RestAll() {
   for (auto& [worker, record] : records_) record.is_in_pace = false;
+  in_pace_.clear();
 }
 
 std::vector<Version> MemberTable::VersionsGiven() const {
   std::vector<Version> all;
-  for (const auto& [worker, record] : records_) {
-    for (const auto& [slot, versions] : record.given) {
-      all.insert(all.end(), versions.begin(), versions.end());
-    }
-  }
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (const auto& [version, slots] : given_) all.push_back(version);
   return all;
 }
 
@@ -227,6 +323,8 @@ void MemberTable::CheckInvariants(uint32_t gradients_in_flight) const {
     PS_CHECK(record->pushes_arriving <= gradients_in_flight + 1);
     PS_CHECK(record->pulls_under_way <= 1);
   }
+  PS_CHECK(in_pace_ == CountPace() && on_their_way_ == CountBases() && given_ == CountGiven());
+  for (const Version version : released_) PS_CHECK(!given_.contains(version));
   for (const auto& [generation, pulls] : pulls_of_the_departed_) {
     PS_CHECK(pulls > 0 && Find(generation.first, generation.second) == nullptr);
   }

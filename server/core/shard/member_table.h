@@ -7,7 +7,9 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -124,9 +126,16 @@ struct MemberRecord {
 
   std::optional<Version> FindBase(uint32_t slot) const;
 
-  /// Notes that from this version on the member owes rounds a gradient or an excuse, unless it did
-  /// already.
-  void OweFrom(Version version) { owes_from = owes_from.value_or(version); }
+  /// Returns the oldest of `bases`; nothing if there are none.
+  std::optional<Version> OldestBase() const;
+
+  /// Notes that from this version on the member owes rounds a gradient or an excuse. Returns false,
+  /// without effect, if it did already.
+  bool OweFrom(Version version) {
+    if (owes_from.has_value()) return false;
+    owes_from = version;
+    return true;
+  }
 
   /// Notes that the member has work at hand and that its clock has reached `named`.
   void KeepPace(WorkerClock named) {
@@ -206,9 +215,22 @@ class MemberTable {
   /// kUnknownMember.
   Verdict CheckMember(WorkerId worker, Incarnation incarnation) const;
 
-  /// Returns the record of a member. REQUIRES: the worker is a member.
+  /// Returns the record of a member. What the functions below change, they alone may change.
+  /// REQUIRES: the worker is a member.
   MemberRecord& At(WorkerId worker) { return records_.at(worker); }
   const MemberRecord& At(WorkerId worker) const { return records_.at(worker); }
+
+  // Change a member's record as the functions of the same names say, and what the table counts.
+  // REQUIRE: the worker is a member.
+
+  void KeepPace(WorkerId worker, WorkerClock named);
+
+  /// Takes the member out of the pace.
+  void Rest(WorkerId worker);
+  void AddBase(WorkerId worker, uint32_t slot, Version base);
+  void Give(WorkerId worker, uint32_t slot, Version version);
+  void SettleBase(WorkerId worker, uint32_t slot, Version base);
+  void EndBase(WorkerId worker, uint32_t slot);
 
   /// Returns the record of this incarnation, nullptr if it is not a member.
   const MemberRecord* Find(WorkerId worker, Incarnation incarnation) const;
@@ -236,10 +258,17 @@ class MemberTable {
   void RestAll();
 
   /// Returns the least clock of the members that are in the pace; nothing if there are none.
-  std::optional<WorkerClock> SlowestClock() const;
+  std::optional<WorkerClock> SlowestClock() const { return LeastOf(in_pace_); }
+
+  /// Returns the oldest base of the gradients on their way; nothing if there are none.
+  std::optional<Version> OldestBase() const { return LeastOf(on_their_way_); }
 
   /// Returns the versions that slots were given, each once, by age.
   std::vector<Version> VersionsGiven() const;
+
+  /// Returns the versions that slots were given once and are not any more, since the last call or
+  /// since the table was read from a file.
+  std::set<Version> TakeReleased() { return std::exchange(released_, {}); }
 
   // Count the pulls under way, also those of workers that have left meanwhile.
 
@@ -253,6 +282,7 @@ class MemberTable {
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.view_, self.records_, self.pulls_of_the_departed_, self.newest_);
+    if constexpr (!std::is_const_v<Self>) self.CountAll();
   }
 
   /// Names what contradicts itself in a table that was read from a file, or what no member can have
@@ -263,6 +293,27 @@ class MemberTable {
   void CheckInvariants(uint32_t gradients_in_flight) const;
 
  private:
+  /// How many members, or slots, have each value. Invariant: no count is 0.
+  template <typename Value>
+  using Counts = std::map<Value, uint32_t>;
+
+  template <typename Value>
+  static std::optional<Value> LeastOf(const Counts<Value>& counts) {
+    return counts.empty() ? std::nullopt : std::optional(counts.begin()->first);
+  }
+
+  /// Returns the sum of the records, as the counts below have it.
+  Counts<WorkerClock> CountPace() const;
+  Counts<Version> CountBases() const;
+  Counts<Version> CountGiven() const;
+
+  /// Makes the counts anew.
+  void CountAll();
+
+  /// Counts the versions that a slot was given, or takes them out of the count.
+  void CountGiven(const MemberRecord& record, uint32_t slot);
+  void UncountGiven(const MemberRecord& record, uint32_t slot);
+
   View view_;
 
   // Invariant: there is one record for each member of view_, with its incarnation.
@@ -273,6 +324,15 @@ class MemberTable {
 
   // Incarnations rise over the whole run, so a higher one has not been in any view seen here.
   Incarnation newest_{};
+
+  // The members in the pace by clock, the gradients on their way by base, and the slots by the
+  // versions that they were given. Counted, as each push asks for the least of them. Not saved.
+  Counts<WorkerClock> in_pace_;
+  Counts<Version> on_their_way_;
+  Counts<Version> given_;
+
+  // As TakeReleased() says. Invariant: none of them is in given_.
+  std::set<Version> released_;
 };
 
 }  // namespace slipstream

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/base/ids.h"
+#include "server/core/shard/awaited_members.h"
 #include "server/core/shard/round.h"
 #include "server/core/shard/round_work.h"
 
@@ -13,8 +14,13 @@ namespace slipstream {
 
 /// The round whose gradients make the next version, what is known of the one before, and the
 /// mini-batches that are handed out for it.
+///
+/// Invariant: `awaited` is what its constructor would make of the members, round and version.
 struct OpenRound {
   Round round;
+
+  /// Set where a round takes one gradient from each member. It is not saved.
+  std::optional<AwaitedMembers> awaited = std::nullopt;
 
   /// Set once the staleness guard has held the round back.
   bool was_held_back = false;
@@ -26,17 +32,30 @@ struct OpenRound {
   /// Set where work comes in rounds, on shard 0.
   std::optional<RoundWorkPlan> work;
 
-  /// Closes the round and opens `next`. `notes_done`: as did_last.
-  void Close(Round next, bool notes_done) {
+  /// As Round has them.
+  void Add(const Round::Contribution& contribution) {
+    round.Add(contribution);
+    Hear(contribution.worker);
+    for (const Round::Contribution::Other& other : contribution.others) Hear(other.worker);
+  }
+  void Excuse(WorkerId worker, bool leaves_out = false) {
+    round.Excuse(worker, leaves_out);
+    Hear(worker);
+  }
+
+  /// Closes the round and opens `next`, which starts from `decided`. `notes_done`: as did_last.
+  void Close(Round next, Version decided, bool notes_done) {
     was_held_back = false;
     if (work.has_value()) {
       work->NextRound([this](WorkerId worker) { return round.HasDone(worker); });
     }
     if (notes_done) did_last = round.TakeDone();
     round = std::move(next);
+    if (awaited.has_value()) awaited->BeginRound(decided);
   }
 
-  /// Begins anew with `first`, in another stage or generation. The work is not changed.
+  /// Begins anew with `first`, in another stage or generation. The work is not changed, and
+  /// `awaited` is to be made anew.
   void Begin(Round first) {
     round = std::move(first);
     was_held_back = false;
@@ -46,6 +65,11 @@ struct OpenRound {
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.round, self.was_held_back, self.did_last, self.work);
+  }
+
+ private:
+  void Hear(WorkerId worker) {
+    if (awaited.has_value()) awaited->Hear(worker);
   }
 };
 

@@ -1,6 +1,6 @@
 #include "server/core/shard/pull_judge.h"
 
-#include <algorithm>
+#include <limits>
 
 namespace slipstream {
 
@@ -49,11 +49,24 @@ std::optional<PullRefusal> PullJudge::RefuseIdentity(const PullRequest& request)
   return std::nullopt;
 }
 
+WaitingCalls::Reached PullJudge::Reached() const {
+  WaitingCalls::Reached reached = {.version = published(),
+                                   .slowest = state_.pace.Reached(IsFree())};
+  if (NothingNewerComes()) reached.version = Version{std::numeric_limits<uint64_t>::max()};
+  if (state_.run.phase == Phase::kFailed) {
+    reached.slowest = WorkerClock{std::numeric_limits<uint64_t>::max()};
+  }
+  return reached;
+}
+
+bool PullJudge::NothingNewerComes() const {
+  return ask_.IsDrained() || state_.run.phase == Phase::kFailed;
+}
+
 bool PullJudge::CanServe(const PendingCall& call) const {
-  const bool nothing_newer_comes = ask_.IsDrained() || state_.run.phase == Phase::kFailed;
   const Version version = call.condition.version;
   if (!state_.initial_weights.is_initialized()) return false;
-  if (version > published() && !nothing_newer_comes) return false;
+  if (version > published() && !NothingNewerComes()) return false;
   if (call.condition.slowest > WorkerClock{} && state_.run.phase != Phase::kFailed) return false;
   if (call.goes_on && state_.reader_pace.HoldsBack(decided())) return false;
   if (call.exact.has_value() && !state_.versions.FindKept(*call.exact).has_value()) return false;
@@ -99,7 +112,7 @@ std::optional<Version> PullJudge::VersionToRepeat(WorkerId worker, Incarnation i
 }
 
 bool PullJudge::ReadersWaitForPlace() const {
-  return std::ranges::any_of(state_.waiting.all(), [this](const PendingCall& call) {
+  return state_.waiting.Any([this](const PendingCall& call) {
     if (!call.is_pull || call.reader.has_value() || call.condition.version > published()) {
       return false;
     }

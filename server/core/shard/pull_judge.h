@@ -9,6 +9,7 @@
 #include "server/core/shard/shard_questions.h"
 #include "server/core/shard/shard_rules.h"
 #include "server/core/shard/shard_state.h"
+#include "server/core/shard/waiting_calls.h"
 
 namespace slipstream {
 
@@ -30,6 +31,12 @@ class PullJudge {
 
   bool CanServe(const PendingCall& call) const;
 
+  /// Returns the conditions that waiting calls must not be beyond, or they can only go on waiting.
+  WaitingCalls::Reached Reached() const;
+
+  /// Returns whether nobody waits for the clocks of others any more.
+  bool IsFree() const { return state_.run.phase >= Phase::kDraining; }
+
   /// Returns whether the state of the model that was asked for will not come (again) at this shard.
   bool IsGone(const Stamp& stamp) const;
 
@@ -45,6 +52,7 @@ class PullJudge {
 
  private:
   std::optional<PullRefusal> RefuseIdentity(const PullRequest& request) const;
+  bool NothingNewerComes() const;
 
   Version decided() const { return state_.versions.decided(); }
   Version published() const { return state_.versions.published(); }

@@ -77,12 +77,12 @@ PushCounting::Decision PushCounting::Refused(PushReply refusal) {
 
 PushCounting::Decision PushCounting::GiveUpPull(const PushFacts& facts, ShardOutput& output) {
   const PushHeader& header = facts.header;
-  MemberRecord& member = state_.members.At(header.identity.worker);
   NotePace(header);
   Decision decision;
   decision.reply.outcome = PushOutcome::kBuffered;
   decision.reply.version = state_.versions.decided();
-  member.EndBase(header.slot);
+  MemberRecord& member = state_.members.At(header.identity.worker);
+  state_.members.EndBase(header.identity.worker, header.slot);
   progress_.Advance(output);
   ++state_.tally.outcomes[decision.reply.outcome];
   member.RecordAnswer(header.sequence, facts.checksum, decision.reply);
@@ -117,7 +117,7 @@ PushCounting::Decision PushCounting::DropLate(const PushFacts& facts, std::strin
   decision.reply.message = std::move(message);
   decision.reply.version = AnswerVersion(facts.header);
   ++state_.tally.outcomes[PushOutcome::kDroppedLate];
-  member.EndBase(facts.header.slot);
+  state_.members.EndBase(facts.header.identity.worker, facts.header.slot);
   member.RecordAnswer(facts.header.sequence, facts.checksum, decision.reply);
   decision.answer_version = decision.reply.version;
   return decision;
@@ -125,13 +125,12 @@ PushCounting::Decision PushCounting::DropLate(const PushFacts& facts, std::strin
 
 void PushCounting::NotePace(const PushHeader& header) {
   const WorkerId worker = header.identity.worker;
-  MemberRecord& member = state_.members.At(worker);
   // A push that says only that no gradient will come does not show that the worker has work.
   const bool has_work = header.count > 0 || header.pull;
   if (header.rests) {
-    member.is_in_pace = false;
+    state_.members.Rest(worker);
     progress_.OnPaceChanged();
-  } else if (has_work || member.is_in_pace) {
+  } else if (has_work || state_.members.At(worker).is_in_pace) {
     progress_.EnterPace(worker, header.clock);
   }
 }
@@ -149,10 +148,10 @@ PushCounting::Decision PushCounting::JoinRound(const PushFacts& facts, ShardOutp
   ForEachPush(header, [this](const PushHeader& push) {
     NotePace(push);
     NoteBatch(push);
-    state_.members.At(push.identity.worker).EndBase(push.slot);
+    state_.members.EndBase(push.identity.worker, push.slot);
   });
   if (header.count == 0) {
-    state_.open.round.Excuse(header.identity.worker, header.leaves_out);
+    state_.open.Excuse(header.identity.worker, header.leaves_out);
   } else {
     output.keeps_payload = true;
     // A draft made of another push alone is no longer valid.
@@ -210,7 +209,7 @@ void PushCounting::Contribute(const PushFacts& facts) {
     state_.tally.lag.RecordComposite(contribution.parts(),
                                      static_cast<double>(staleness_sum) / contribution.parts());
   }
-  state_.open.round.Add(contribution);
+  state_.open.Add(contribution);
 }
 
 std::optional<Stamp> PushCounting::StampOf(const PushHeader& header) {
@@ -257,7 +256,7 @@ void PushCounting::ExpectMore(const PushHeader& push, uint32_t part, PendingCall
   call.goes_on = call.goes_on || push.pull || push.count > 0;
   if (!push.pull) return;
   call.trainers.push_back({worker, incarnation, push.slot, part});
-  state_.members.At(worker).OweFrom(call.condition.version);
+  progress_.OweFrom(worker, call.condition.version);
   if (!rules_.traits().keeps_pace) return;
   call.condition.slowest =
       std::max(call.condition.slowest,

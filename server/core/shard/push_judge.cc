@@ -197,7 +197,7 @@ std::optional<PushReply> PushJudge::RefuseForMemory(const PushHeader& header) co
 }
 
 bool PushJudge::IsAwaited(WorkerId worker) const {
-  return rules_.traits().waits_for_members && std::ranges::count(ask_.Lacks().members, worker) > 0;
+  return rules_.traits().waits_for_members && ask_.IsAwaited(worker);
 }
 
 const MemberRecord::Answer* PushJudge::FormerAnswer(const PushHeader& header) const {
@@ -247,9 +247,9 @@ Admission PushJudge::Admit(const PushHeader& header) const {
     return {Admission::Kind::kLate, "its policy's epochs ended without it"};
   }
   const WorkerId worker = header.identity.worker;
-  const MemberFacts member = ask_.FactsOf(worker, state_.members.At(worker));
+  const MemberFacts member = ask_.FactsOf(worker);
   Admission admission =
-      rules_.policy().Admit(ask_.FactsWith({}), {.member = member, .base = BaseOf(header)});
+      rules_.policy().Admit(ask_.Facts(), {.member = member, .base = BaseOf(header)});
   if (admission.kind == Admission::Kind::kJoin && IsBaseGone(header)) {
     admission.kind = Admission::Kind::kTooStale;
   }
@@ -287,10 +287,9 @@ std::optional<Forecast> PushJudge::ForecastUpdate(const PushHeader& header) cons
     return std::nullopt;
   }
   // Ask the policy as if the push were complete.
-  ShardQuestions::Members facts = ask_.MembersNow();
-  const auto member_facts = std::ranges::find(facts, worker, &MemberFacts::worker);
-  if (member_facts != facts.end()) member_facts->heard = true;
-  ShardFacts shard = ask_.FactsWith(facts);
+  ShardFacts shard = ask_.Facts();
+  const std::optional<AwaitedMembers>& awaited = state_.open.awaited;
+  if (awaited.has_value() && awaited->all().contains(worker)) --shard.awaited;
   shard.contributions = 1;
   if (!rules_.policy().Lacks(shard).none()) return std::nullopt;
   return Forecast{

@@ -1,6 +1,6 @@
 #include "server/core/shard/round.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -14,17 +14,9 @@ void Round::Add(const Contribution& contribution) {
     heard_from_.insert(other.worker);
     done_.insert(other.worker);
   }
-  if (order_ == PolicyTraits::Order::kArrival) {
-    contributions_.push_back(contribution);
-    return;
-  }
-  const auto place =
-      std::upper_bound(contributions_.begin(), contributions_.end(), contribution,
-                       [](const auto& a, const auto& b) { return a.worker < b.worker; });
-  // A late joiner with a low id may come after higher ids have been folded; it is placed behind
-  // these.
-  const auto first_unfolded = contributions_.begin() + static_cast<std::ptrdiff_t>(folded_);
-  contributions_.insert(std::max(place, first_unfolded), contribution);
+  // Those of one place stay in the order of their arrival.
+  const bool by_rank = order_ == PolicyTraits::Order::kRank;
+  unfolded_.emplace(by_rank ? Value(contribution.worker) : 0, contribution);
 }
 
 void Round::Excuse(WorkerId worker, bool leaves_out) {
@@ -33,59 +25,62 @@ void Round::Excuse(WorkerId worker, bool leaves_out) {
   if (leaves_out) done_.insert(worker);
 }
 
-std::vector<Fold> Round::TakeFolds(std::span<const WorkerId> awaited, bool closes) {
+std::vector<Fold> Round::TakeFolds(std::optional<WorkerId> awaited, bool closes) {
   const bool by_rank = order_ == PolicyTraits::Order::kRank;
   std::vector<Fold> folds;
-  while (folded_ < contributions_.size()) {
-    const Contribution& next = contributions_[folded_];
-    if (by_rank && !closes && !awaited.empty() && awaited.front() < next.worker) break;
-    folds.push_back({.push = next.push,
-                     .weight = static_cast<float>(Weight(next)),
-                     .clip = static_cast<float>(next.clip),
-                     .first = folded_ == 0});
-    ++folded_;
+  while (!unfolded_.empty()) {
+    const auto next = unfolded_.begin();
+    if (by_rank && !closes && awaited.has_value() && *awaited < next->second.worker) break;
+    const bool is_first = folded_.empty();
+    const Contribution& folded = folded_.emplace_back(std::move(next->second));
+    unfolded_.erase(next);
+    folds.push_back({.push = folded.push,
+                     .weight = static_cast<float>(Weight(folded)),
+                     .clip = static_cast<float>(folded.clip),
+                     .first = is_first});
   }
   return folds;
 }
 
 double Round::InverseDivisor() const {
-  PS_CHECK(folded_ == contributions_.size() && folded_ > 0);
+  PS_CHECK(unfolded_.empty() && !folded_.empty());
   if (weighing_ == PolicyTraits::Weighing::kSum) return 1.0;
   double divisor = 0;
-  for (const Contribution& contribution : contributions_) {
-    divisor += Share(contribution);
-  }
+  for (const Contribution& contribution : folded_) divisor += Share(contribution);
   return 1.0 / divisor;
 }
 
 std::vector<Version> Round::bases() const {
   std::vector<Version> bases;
-  for (const Contribution& contribution : contributions_) {
+  ForEach([&bases](const Contribution& contribution) {
     bases.push_back(contribution.base);
     for (const Contribution::Other& other : contribution.others) bases.push_back(other.base);
-  }
+  });
   return bases;
 }
 
 uint64_t Round::examples() const {
   uint64_t examples = 0;
-  for (const Contribution& contribution : contributions_) examples += contribution.examples;
+  ForEach([&examples](const Contribution& contribution) { examples += contribution.examples; });
   return examples;
 }
 
 TensorSet Round::absent() const {
-  PS_CHECK(!contributions_.empty());
-  TensorSet absent = contributions_.front().absent;
-  for (const Contribution& contribution : contributions_) absent.IntersectWith(contribution.absent);
-  return absent;
+  PS_CHECK(gradients_ > 0);
+  std::optional<TensorSet> absent;
+  ForEach([&absent](const Contribution& contribution) {
+    if (!absent.has_value()) absent = contribution.absent;
+    absent->IntersectWith(contribution.absent);
+  });
+  return *std::move(absent);
 }
 
 double Round::mean_scale() const {
-  PS_CHECK(!contributions_.empty());
+  PS_CHECK(gradients_ > 0);
   double sum = 0;
-  for (const Contribution& contribution : contributions_) {
+  ForEach([&sum](const Contribution& contribution) {
     sum += contribution.scale * contribution.parts();
-  }
+  });
   return sum / gradients_;
 }
 
@@ -94,7 +89,7 @@ double Round::Weight(const Contribution& contribution) const {
 }
 
 double Round::Share(const Contribution& contribution) const {
-  const Contribution& first = contributions_.front();
+  const Contribution& first = folded_.front();
   switch (weighing_) {
     case PolicyTraits::Weighing::kExamples:
       return static_cast<double>(contribution.examples) / first.examples;

@@ -1,11 +1,10 @@
 #ifndef SLIPSTREAM_SERVER_CORE_SHARD_ROUND_H_
 #define SLIPSTREAM_SERVER_CORE_SHARD_ROUND_H_
 
-#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -97,10 +96,10 @@ class Round {
   /// Returns the workers for which HasDone is true. The round is of no use afterwards.
   std::set<WorkerId> TakeDone() { return std::move(done_); }
 
-  /// Returns what can be folded now. `awaited` are the workers that the round still waits for,
-  /// ascending; in order of rank, gradients of workers behind them are not folded yet. `closes`:
-  /// the round closes now, so nothing is held back.
-  std::vector<Fold> TakeFolds(std::span<const WorkerId> awaited, bool closes);
+  /// Returns what can be folded now. `awaited` is the first worker that the round still waits for;
+  /// in order of rank, gradients of workers behind it are not folded yet. `closes`: the round
+  /// closes now, so nothing is held back.
+  std::vector<Fold> TakeFolds(std::optional<WorkerId> awaited, bool closes);
 
   /// Returns the factor by which the sum is to be multiplied. REQUIRES: the round has
   /// contributions, all folded.
@@ -116,7 +115,9 @@ class Round {
   double mean_scale() const;
 
   /// Returns the contribution that is the last in the order. REQUIRES: there is one.
-  const Contribution& last() const { return contributions_.back(); }
+  const Contribution& last() const {
+    return unfolded_.empty() ? folded_.back() : unfolded_.rbegin()->second;
+  }
 
   /// The number of workers' gradients in it.
   uint32_t contributions() const { return gradients_; }
@@ -129,18 +130,26 @@ class Round {
   }
 
  private:
+  /// Calls `visit` for each contribution, in the order.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const Contribution& contribution : folded_) visit(contribution);
+    for (const auto& [place, contribution] : unfolded_) visit(contribution);
+  }
+
   double Weight(const Contribution& contribution) const;
 
-  /// Returns the weight without the scale. The first in the order stays the first once it is
-  /// folded.
+  /// Returns the weight without the scale. REQUIRES: the first in the order is folded; it stays the
+  /// first.
   double Share(const Contribution& contribution) const;
 
   PolicyTraits::Order order_;
   PolicyTraits::Weighing weighing_;
 
-  // The contributions in fold order. The first `folded_` are folded.
-  std::vector<Contribution> contributions_;
-  size_t folded_ = 0;
+  // The contributions in fold order: those that are folded, and the others by their place in the
+  // order. A late joiner with a low id, who may come after higher ids were folded, is behind these.
+  std::vector<Contribution> folded_;
+  std::multimap<uint64_t, Contribution> unfolded_;
   uint32_t gradients_ = 0;  // The sum of their parts.
   std::set<WorkerId> excused_;
   std::set<WorkerId> heard_from_;  // Looked up for all members with each push.

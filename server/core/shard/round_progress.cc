@@ -7,11 +7,15 @@ namespace slipstream {
 
 void RoundProgress::Advance(ShardOutput& output) {
   const Lack lack = ask_.Lacks();
-  if (lack.is_held_back && !std::exchange(state_.open.was_held_back, true)) {
+  if (lack.is_held_back() && !std::exchange(state_.open.was_held_back, true)) {
     ++state_.tally.guard_counts.rounds_held_back;
   }
   const bool closes = lack.none();
-  for (const Fold& fold : state_.open.round.TakeFolds(lack.members, closes)) {
+  std::optional<WorkerId> awaited;
+  if (lack.each_awaited && state_.open.awaited.has_value()) {
+    awaited = *state_.open.awaited->all().begin();
+  }
+  for (const Fold& fold : state_.open.round.TakeFolds(awaited, closes)) {
     output.folds.push_back(fold);
   }
   if (closes) CloseRound(output);
@@ -54,7 +58,8 @@ void RoundProgress::CloseRound(ShardOutput& output) {
     made.label = round.last().label;
   }
   state_.versions.Decide(made);
-  state_.open.Close(rules_.NewRound(), rules_.traits().order == PolicyTraits::Order::kRank);
+  state_.open.Close(rules_.NewRound(), state_.versions.decided(),
+                    rules_.traits().order == PolicyTraits::Order::kRank);
   state_.saves.OnDecided(state_.versions.decided());
   output.update = update;
 }
@@ -67,15 +72,22 @@ std::optional<Stamp> RoundProgress::StampOfRound() const {
 void RoundProgress::Excuse(WorkerId worker, ShardOutput& output) {
   const bool is_asked = rules_.traits().one_per_member && state_.initial_weights.is_initialized();
   if (!is_asked || state_.open.round.HasHeardFrom(worker)) return;
-  state_.open.round.Excuse(worker);
+  state_.open.Excuse(worker);
   Advance(output);
 }
 
-void RoundProgress::EnterPace(WorkerId worker, WorkerClock named) {
+void RoundProgress::OweFrom(WorkerId worker, Version version) {
   MemberRecord& member = state_.members.At(worker);
+  if (!member.OweFrom(version) || !state_.open.awaited.has_value()) return;
+  state_.open.awaited->Owe(worker, version, state_.open.round.HasHeardFrom(worker),
+                           state_.versions.decided());
+}
+
+void RoundProgress::EnterPace(WorkerId worker, WorkerClock named) {
   // A worker that joins or comes back continues at the clock of the slowest member, or at the last
   // such clock. Otherwise the others would wait for it until it had caught up.
-  member.KeepPace(member.is_in_pace ? named : state_.pace.Entered(named));
+  const bool is_in_pace = state_.members.At(worker).is_in_pace;
+  state_.members.KeepPace(worker, is_in_pace ? named : state_.pace.Entered(named));
   OnPaceChanged();
 }
 

@@ -27,6 +27,10 @@ class RoundProgress {
   /// make that version.
   void Excuse(WorkerId worker, ShardOutput& output);
 
+  /// Notes that from this version on the member owes rounds a gradient or an excuse, unless it did
+  /// already.
+  void OweFrom(WorkerId worker, Version version);
+
   /// Notes that the worker has work at hand and names its clock.
   void EnterPace(WorkerId worker, WorkerClock named);
 

@@ -32,8 +32,11 @@ class RoundWorkPlan {
   explicit RoundWorkPlan(uint64_t end = 0, uint64_t quantum = 1, uint64_t begin = 0)
       : end_(end), quantum_(quantum), next_batch_(begin), batches_done_(begin) {}
 
-  /// Returns what `worker` does in the open round. The first call fixes `members`, in order of ids,
-  /// for the round.
+  /// Whether the mini-batches of the open round are named, and so its members fixed.
+  bool has_named() const { return !named_.empty(); }
+
+  /// Returns what `worker` does in the open round. If they are not, this fixes `members`, in order
+  /// of ids, for the round.
   RoundWork For(WorkerId worker, const std::vector<WorkerId>& members);
 
   /// Returns the mini-batches that the worker has done in the last round; nothing if it did none.

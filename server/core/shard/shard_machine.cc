@@ -25,11 +25,20 @@ void Append(ShardOutput more, ShardOutput& output) {
 }  // namespace
 
 ShardMachine::ShardMachine(const Options& options)
-    : rules_(options), state_{.open = {.round = rules_.NewRound()}} {}
+    : rules_(options), state_{.open = {.round = rules_.NewRound()}} {
+  MakeAwaited();
+}
 
 void ShardMachine::Restore(ShardState state) {
   state_ = std::move(state);
   rules_.Adopt(state_.run);
+  MakeAwaited();
+}
+
+void ShardMachine::MakeAwaited() {
+  std::optional<AwaitedMembers>& awaited = state_.open.awaited;
+  awaited.reset();
+  if (rules_.traits().one_per_member) awaited.emplace(members(), round(), decided());
 }
 
 // Orders.
@@ -76,6 +85,7 @@ void ShardMachine::OnStages(const std::vector<RunStage>& stages) {
   if (guarded.size() <= state_.run.stage || guarded == state_.run.stages) return;
   state_.run.stages = std::move(guarded);
   rules_.Adopt(state_.run);
+  MakeAwaited();
   if (!state_.open.work.has_value()) return;
   state_.open.work->EndBy(rules_.EndOf(state_.run, state_.run.stage),
                           state_.run.plan->batches_per_epoch);
@@ -101,6 +111,7 @@ void ShardMachine::EnterNextStage() {
     state_.open.Begin(rules_.NewRound());
     state_.intake.TakeDraft();
   }
+  MakeAwaited();
   if (rules_.stage().begins_at_once && rules_.stage().consistency == before) return;
   // A member with work in this stage says so by its next call; until then nobody waits for its
   // clock. All continue at one clock: where no pace was kept, their clocks have come apart.
@@ -112,6 +123,7 @@ ShardOutput ShardMachine::OnView(const View& view) {
   ShardOutput output;
   if (view.number <= members().view().number) return output;
   state_.members.InstallView(view);
+  MakeAwaited();
   state_.unknown_members.OnKnown(members().newest());
   progress().OnPaceChanged();
   // A smaller view may complete the open round at once, and the slowest member may have left.
@@ -213,7 +225,7 @@ ShardOutput ShardMachine::OnPull(CallId call, const PullRequest& pull) {
       pending.condition.version = *repeated;
     }
     pending.condition.version = std::max(pending.condition.version, request.min_version);
-    state_.members.At(worker).OweFrom(pending.condition.version);
+    progress().OweFrom(worker, pending.condition.version);
     if (pending.condition.version > decided()) progress().Excuse(worker, output);
   }
   const bool was_held_back = state_.reader_pace.HoldsBack(decided());
@@ -233,7 +245,9 @@ PushAdmission ShardMachine::OnPushHeader(const PushHeader& header) {
   admission.push = state_.intake.Admit(header.count * sizeof(float));
   if (IsComposite(header)) return admission;
   MemberRecord& member = state_.members.At(header.identity.worker);
-  if (judge().IsNext(header)) member.SettleBase(header.slot, header.base);
+  if (judge().IsNext(header)) {
+    state_.members.SettleBase(header.identity.worker, header.slot, header.base);
+  }
   if (header.count > 0) ++member.pushes_arriving;
   if (state_.intake.draft().has_value()) return admission;
   admission.draft = judge().ForecastUpdate(header);
@@ -375,7 +389,10 @@ void ShardMachine::CheckInvariants() const {
     PS_CHECK(draft->forecast.from == decided() && published() == decided());
     PS_CHECK(round().contributions() == 0);
   }
-  PS_CHECK(state_.waiting.Fault().empty());
+  state_.waiting.CheckInvariants();
+  const std::optional<AwaitedMembers>& awaited = state_.open.awaited;
+  PS_CHECK(awaited.has_value() == rules_.traits().one_per_member);
+  PS_CHECK(!awaited.has_value() || *awaited == AwaitedMembers(members(), round(), decided()));
 }
 
 }  // namespace slipstream

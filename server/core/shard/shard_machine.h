@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -234,7 +235,7 @@ class ShardMachine {
   uint32_t round_size() const;
 
   /// Returns which members, or how many gradients, the open round waits for, as the policy says.
-  Lack Lacks() const { return judge().ask().Lacks(); }
+  NamedLack Lacks() const { return judge().ask().NamesLacked(); }
 
   /// Ends the process if an invariant does not hold; for tests.
   void CheckInvariants() const;
@@ -243,6 +244,10 @@ class ShardMachine {
   /// each slot, or up to kBasesOfSlotMax while nothing of the slot's gradient has come. The shell
   /// keeps these, beginning with the answer that carries them.
   std::vector<Version> BasesKept() const { return members().VersionsGiven(); }
+
+  /// Returns the versions that have ceased to be among BasesKept since the last call, or since the
+  /// state was restored.
+  std::set<Version> TakeBasesReleased() { return state_.members.TakeReleased(); }
 
  private:
   PushJudge judge() const { return {rules_, state_}; }
@@ -255,6 +260,9 @@ class ShardMachine {
 
   /// Takes the step from a stage to the next.
   void EnterNextStage();
+
+  /// Finds anew whom the open round waits for.
+  void MakeAwaited();
 
   /// Has the state saved if that is due, and once the shard has drained. Each event that may close
   /// a round or drain the shard ends with it.

@@ -1,33 +1,16 @@
 #include "server/core/shard/shard_questions.h"
 
-#include <algorithm>
 #include <optional>
 
 namespace slipstream {
 
-MemberFacts ShardQuestions::FactsOf(WorkerId worker, const MemberRecord& member) const {
-  MemberFacts facts = {.worker = worker,
-                       .owes = Owes(member),
-                       .heard = state_.open.round.HasHeardFrom(worker),
-                       .clock = member.clock,
-                       .on_their_way = static_cast<uint32_t>(member.bases.size())};
-  const auto oldest =
-      std::ranges::min_element(member.bases, {}, [](const auto& base) { return base.second; });
-  if (oldest != member.bases.end()) facts.oldest_base = oldest->second;
-  return facts;
+MemberFacts ShardQuestions::FactsOf(WorkerId worker) const {
+  return {.heard = state_.open.round.HasHeardFrom(worker),
+          .clock = state_.members.At(worker).clock};
 }
 
-ShardQuestions::Members ShardQuestions::MembersNow() const {
-  Members facts;
-  // No policy asks for them.
-  if (!rules_.traits().one_per_member && !rules_.tracks_bases()) return facts;
-  state_.members.ForEach([&](WorkerId worker, const MemberRecord& member) {
-    facts.push_back(FactsOf(worker, member));
-  });
-  return facts;
-}
-
-ShardFacts ShardQuestions::FactsWith(const Members& members) const {
+ShardFacts ShardQuestions::Facts() const {
+  const std::optional<AwaitedMembers>& awaited = state_.open.awaited;
   return {.decided = state_.versions.decided(),
           .is_first = rules_.is_first(),
           .contributions = state_.open.round.contributions(),
@@ -35,16 +18,35 @@ ShardFacts ShardQuestions::FactsWith(const Members& members) const {
           .was_held_back = state_.open.was_held_back,
           .is_draining = state_.run.phase >= Phase::kDraining,
           .member_count = static_cast<uint32_t>(state_.members.view().members.size()),
-          .members = members};
+          .awaited = awaited.has_value() ? static_cast<uint32_t>(awaited->all().size()) : 0,
+          .oldest_base = state_.members.OldestBase()};
 }
 
-Lack ShardQuestions::Lacks() const { return rules_.policy().Lacks(FactsWith(MembersNow())); }
+NamedLack ShardQuestions::NamesLacked() const {
+  const Lack lack = Lacks();
+  NamedLack named = {.gradients = lack.gradients, .is_held_back = lack.is_held_back()};
+  if (lack.none()) return named;
+  state_.members.ForEach([&](WorkerId worker, const MemberRecord&) {
+    if (IsLacked(lack, worker)) named.members.push_back(worker);
+  });
+  return named;
+}
+
+bool ShardQuestions::IsAwaited(WorkerId worker) const { return IsLacked(Lacks(), worker); }
+
+bool ShardQuestions::IsLacked(const Lack& lack, WorkerId worker) const {
+  const std::optional<AwaitedMembers>& awaited = state_.open.awaited;
+  if (lack.each_awaited && awaited.has_value() && awaited->all().contains(worker)) return true;
+  if (!lack.is_held_back()) return false;
+  const std::optional<Version> base = state_.members.At(worker).OldestBase();
+  return base.has_value() && *base < *lack.bases_before;
+}
 
 PullCondition ShardQuestions::WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const {
   const MemberRecord& record = state_.members.At(worker);
-  const MemberFacts member = FactsOf(worker, record);
+  const MemberFacts member = FactsOf(worker);
   PullCondition condition = rules_.policy().PullWaitsFor(
-      FactsWith(MembersNow()),
+      Facts(),
       {.member = member, .after_push = after_push, .has_beside = record.HasBaseBeside(slot)});
   // A worker that asks again is given the version that it was promised.
   condition.version = record.FindBase(slot).value_or(condition.version);

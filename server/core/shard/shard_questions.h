@@ -12,25 +12,33 @@
 
 namespace slipstream {
 
+/// The members, by id, or the number of gradients from any members, that the open round lacks.
+struct NamedLack {
+  absl::InlinedVector<WorkerId, 4> members;
+  uint32_t gradients = 0;
+
+  /// Set if the staleness guard waits for gradients that these members have on their way.
+  bool is_held_back = false;
+};
+
 /// The questions that several decisions of a shard ask: the facts that its policy is given, what
 /// the policy says of them, and whether the work is done. Each answer is a function of rules and
 /// state, which must outlive it.
 class ShardQuestions {
  public:
-  using Members = absl::InlinedVector<MemberFacts, 8>;
-
   ShardQuestions(const ShardRules& rules, const ShardState& state) : rules_(rules), state_(state) {}
 
-  MemberFacts FactsOf(WorkerId worker, const MemberRecord& member) const;
+  ShardFacts Facts() const;
+  MemberFacts FactsOf(WorkerId worker) const;
 
-  /// Returns the facts about the members, if the policy waits for any; else none.
-  Members MembersNow() const;
+  /// Returns what the open round waits for, as the policy says.
+  Lack Lacks() const { return rules_.policy().Lacks(Facts()); }
 
-  /// Returns the facts about the shard. `members` must outlive them.
-  ShardFacts FactsWith(const Members& members) const;
+  /// Returns the same, and lists the members.
+  NamedLack NamesLacked() const;
 
-  /// Returns which members, or how many gradients, the open round waits for, as the policy says.
-  Lack Lacks() const;
+  /// Returns whether the open round waits for this member.
+  bool IsAwaited(WorkerId worker) const;
 
   /// Returns what this slot of the worker has to wait for before its next gradient.
   PullCondition WaitsFor(WorkerId worker, uint32_t slot, bool after_push) const;
@@ -48,6 +56,8 @@ class ShardQuestions {
   bool Owes(const MemberRecord& member) const {
     return member.owes_from.has_value() && *member.owes_from <= state_.versions.decided();
   }
+
+  bool IsLacked(const Lack& lack, WorkerId worker) const;
 
   const ShardRules& rules_;
   const ShardState& state_;

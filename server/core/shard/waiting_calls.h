@@ -1,10 +1,14 @@
 #ifndef SLIPSTREAM_SERVER_CORE_SHARD_WAITING_CALLS_H_
 #define SLIPSTREAM_SERVER_CORE_SHARD_WAITING_CALLS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -71,12 +75,21 @@ struct PendingCall {
 
 /// The calls that wait, by age. Invariant: no two have the same name.
 ///
+/// They are also filed by their conditions, so that an event need not look at those that it cannot
+/// concern.
+///
 /// Not thread-safe: one owner.
 class WaitingCalls {
  public:
-  const std::vector<PendingCall>& all() const { return calls_; }
+  /// Returns all calls, by age.
+  std::vector<PendingCall> all() const;
   size_t size() const { return calls_.size(); }
-  void Add(PendingCall call) { calls_.push_back(std::move(call)); }
+  void Add(PendingCall call);
+
+  template <typename Predicate>
+  bool Any(Predicate predicate) const {
+    return std::ranges::any_of(calls_, [&](const auto& entry) { return predicate(entry.second); });
+  }
 
   /// Returns whether the call was waiting.
   bool Cancel(CallId call);
@@ -85,29 +98,67 @@ class WaitingCalls {
   size_t Pulls(const Reader& reader) const;
   size_t Pulls() const;
 
-  /// Takes out the calls that `answers(call)` has answered, which is asked for one after another.
+  /// The conditions that are met: all versions up to `version`, and all clocks up to `slowest`.
+  struct Reached {
+    Version version{};
+    WorkerClock slowest{};
+  };
+
+  /// Takes out the calls that `answers(call)` has answered, which is asked for one after another,
+  /// by age. It may change a call's condition. Calls whose conditions are not reached are left
+  /// alone.
   template <typename Answers>
-  void Serve(Answers answers) {
-    size_t kept = 0;
-    for (size_t i = 0; i < calls_.size(); ++i) {
-      if (!answers(calls_[i]) && kept++ != i) calls_[kept - 1] = std::move(calls_[i]);
+  void Serve(const Reached& reached, Answers answers) {
+    for (const Age age : AgesWithin(reached)) {
+      const auto place = calls_.find(age);
+      PendingCall& call = place->second;
+      Unfile(age, call);
+      if (answers(call)) {
+        calls_.erase(place);
+      } else {
+        File(age, call);
+      }
     }
-    calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(kept), calls_.end());
   }
 
   /// Notes that the process has ended, and all calls with it.
-  void EndProcess() { calls_.clear(); }
+  void EndProcess() { *this = {}; }
 
   /// Names what is wrong with calls that were read from a file; empty if nothing is.
   std::string Fault() const;
 
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
-    archive(self.calls_);
+    std::vector<PendingCall> calls = self.all();
+    archive(calls);
+    if constexpr (!std::is_const_v<Self>) {
+      self = WaitingCalls();
+      for (PendingCall& call : calls) self.Add(std::move(call));
+    }
   }
 
+  /// For tests: ends the process if an invariant does not hold.
+  void CheckInvariants() const;
+
  private:
-  std::vector<PendingCall> calls_;
+  using Age = uint64_t;
+
+  /// Returns the ages of the calls whose conditions are reached, ascending.
+  std::vector<Age> AgesWithin(const Reached& reached) const;
+
+  void File(Age age, const PendingCall& call);
+  void Unfile(Age age, const PendingCall& call);
+
+  std::map<Age, PendingCall> calls_;
+  Age next_age_ = 0;
+
+  // The same calls: each that waits for a clock by that, any other by its version. A state that was
+  // asked for has no version yet, or may be gone: its call is filed under version 0.
+  std::set<std::pair<WorkerClock, Age>> by_clock_;
+  std::set<std::pair<Version, Age>> by_version_;
+
+  // The number of pulls of each reader. Invariant: none is 0.
+  std::map<Reader, size_t> pulls_;
 };
 
 }  // namespace slipstream

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,6 +39,24 @@ class MemberTableTest : public testing::Test {
   }
   void Record(uint32_t worker, uint64_t sequence, uint64_t checksum) {
     table_.At(WorkerId{worker}).RecordAnswer(Sequence{sequence}, checksum, ReplyNamed(sequence));
+  }
+
+  /// Does one of the things to a member that the table counts.
+  void ChangeOne(WorkerId worker, uint32_t slot, uint64_t number, RandomStream& random) {
+    switch (random.Below(7)) {
+      case 0:
+        return table_.KeepPace(worker, WorkerClock{number});
+      case 1:
+        return table_.Rest(worker);
+      case 2:
+        return table_.AddBase(worker, slot, Version{number});
+      case 3:
+        return table_.SettleBase(worker, slot, Version{number});
+      case 4:
+        return table_.EndBase(worker, slot);
+      default:
+        return table_.Give(worker, slot, Version{number});
+    }
   }
 
   MemberTable table_;
@@ -150,9 +169,36 @@ TEST_F(MemberTableTest, TellsGradientsOnTheirWayApartBySlot) {
   EXPECT_TRUE(record.HasBaseBeside(1));
 }
 
+TEST_F(MemberTableTest, CountsWhatAScanOfItsRecordsFinds) {
+  RandomStream random(1, 1);
+  constexpr uint32_t kSlots = 2;
+  std::set<Version> released;
+  for (uint64_t step = 0; step < 3'000; ++step) {
+    const std::vector<Version> given = table_.VersionsGiven();
+    if (step % 50 == 0) {
+      View view{.number = ViewNumber{step + 1}};
+      for (uint32_t worker = 0; worker < 8; ++worker) {
+        const Incarnation incarnation{1 + (step + worker) / 200};
+        if (random.Below(8) > 0) view.members.push_back({WorkerId{worker}, incarnation});
+      }
+      table_.InstallView(view);
+    } else {
+      const Member& member =
+          table_.view().members[random.Below(static_cast<uint32_t>(table_.view().members.size()))];
+      ChangeOne(member.worker, random.Below(kSlots), random.Below(9), random);
+    }
+    table_.CheckInvariants(kSlots);
+    for (const Version version : given) released.insert(version);
+    for (const Version version : table_.VersionsGiven()) released.erase(version);
+    if (random.Below(5) > 0) continue;
+    ASSERT_EQ(table_.TakeReleased(), released);
+    released.clear();
+  }
+}
+
 TEST_F(MemberTableTest, FindsMembersByTheirRecordInOrderOfIds) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}, {2, 3}}));
-  for (const uint32_t worker : {2, 0}) table_.At(WorkerId{worker}).AddBase(0, Version{4});
+  for (const uint32_t worker : {2, 0}) table_.AddBase(WorkerId{worker}, 0, Version{4});
 
   EXPECT_EQ(
       table_.Where([](const MemberRecord& record) { return record.FindBase(0) == Version{4}; }),
@@ -162,8 +208,8 @@ TEST_F(MemberTableTest, FindsMembersByTheirRecordInOrderOfIds) {
 TEST_F(MemberTableTest, ARecordEndsWithItsIncarnation) {
   table_.InstallView(ViewOf(1, {{0, 1}, {1, 2}}));
   for (const uint32_t worker : {0, 1}) {
+    table_.AddBase(WorkerId{worker}, 0, Version{4});
     MemberRecord& record = table_.At(WorkerId{worker});
-    record.AddBase(0, Version{4});
     record.owes_from = Version{4};
     record.newest.batch_end = 8;
     record.pushes_arriving = 1;

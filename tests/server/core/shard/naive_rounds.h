@@ -46,7 +46,7 @@ class NaiveRounds : public ShardProperty {
     ASSERT_EQ(machine.published(), now_.published);
     ASSERT_EQ(machine.round().contributions(), now_.round.size());
     ASSERT_EQ(machine.round().excused(), now_.excused.size());
-    const Lack lack = machine.Lacks();
+    const NamedLack lack = machine.Lacks();
     ASSERT_EQ(std::vector<WorkerId>(lack.members.begin(), lack.members.end()), Awaited());
     uint64_t gradients = 0;
     for (const auto& [worker, count] : now_.joined) {
