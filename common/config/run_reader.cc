@@ -20,8 +20,8 @@ constexpr std::string_view kEnvironmentPrefix = "PS_";
 // Variables that psctl and ps_worker look for themselves, and one of procps' ps(1). All programs
 // may be given one environment.
 constexpr std::string_view kOfPrograms[] = {
-    "PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_EVALUATE_BINARY", "PS_COORDINATOR",
-    "PS_WORKER",        "PS_FORMAT",        "PS_PERSONALITY"};
+    "PS_SERVER_BINARY", "PS_WORKER_BINARY", "PS_EVALUATE_BINARY", "PS_LAB_BINARY",
+    "PS_COORDINATOR",   "PS_WORKER",        "PS_FORMAT",          "PS_PERSONALITY"};
 
 // Keys that have no meaning any more. They are accepted, because saved models hold files that have
 // them.

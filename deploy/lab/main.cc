@@ -7,6 +7,7 @@
 #include "common/process/guarded_main.h"
 #include "common/process/output_text.h"
 #include "common/process/version.h"
+#include "deploy/lab/measure_command.h"
 #include "deploy/lab/replay_command.h"
 #include "deploy/lab/run_command.h"
 
@@ -20,7 +21,8 @@ struct LabCommand {
   int (*run)(int argc, char** argv);
 };
 
-constexpr std::array kCommands = {LabCommand{"replay", ReplayCommand},
+constexpr std::array kCommands = {LabCommand{"measure", MeasureCommand},
+                                  LabCommand{"replay", ReplayCommand},
                                   LabCommand{"run", RunVirtualCommand}};
 
 int Main(int argc, char** argv) {

@@ -119,6 +119,7 @@ TEST(RunConfigTest, VariablesOfTheProgramsAreNoKeys) {
   Overrides overrides;
   overrides.environment = {{"PS_COORDINATOR", "localhost:7070"},
                            {"PS_EVALUATE_BINARY", "bin/ps_evaluate"},
+                           {"PS_LAB_BINARY", "bin/ps_lab"},
                            {"PS_SERVER_BINARY", "bin/ps_server"},
                            {"PS_WORKER", "3"},
                            {"PS_WORKER_BINARY", "bin/ps_worker"}};
