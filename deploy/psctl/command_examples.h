@@ -65,6 +65,14 @@ inline constexpr char kPlotExamples[] =
     "  psctl plot runs/demo-20260301T123005Z\n"
     "  psctl plot runs/async-*/ runs/hardsync-*/ --output policies.svg";
 
+inline constexpr char kPlanExamples[] =
+    "Examples:\n"
+    "  psctl plan run.yaml\n"
+    "  psctl plan run.yaml --sweep workers=1..64 --link-bandwidth 1Gbit --link-latency 50us\n"
+    "  psctl plan --check runs/demo-20260301T123005Z\n"
+    "What no flag and no --from tells is measured first, in six seconds or so. A link that is given\n"
+    "is one between machines, one for each worker and server; --processors 2 puts all on one.";
+
 inline constexpr char kSchemaExamples[] =
     "Examples:\n"
     "  psctl config schema >run.schema.json\n"

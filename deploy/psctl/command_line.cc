@@ -14,6 +14,7 @@
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
 #include "deploy/psctl/options.h"
+#include "deploy/psctl/plan_options.h"
 
 namespace slipstream {
 namespace {
@@ -37,6 +38,7 @@ struct CommandLine {
   EvaluateArguments evaluate;
   CompareArguments compare;
   PlotArguments plot;
+  PlanArguments plan;
   StatusArguments status;
   StopArguments stop;
   ChangeArguments change;
@@ -112,6 +114,9 @@ CommandLine::CommandLine() {
   AddConfigCommands();
   AddEvaluate();
   AddComparison();
+  AddPlanOptions(
+      AddCommand(app, "plan", "Predicts speed, staleness and use of links", plan, kPlanExamples),
+      plan);
   AddStatus();
   AddStop();
   AddDrain();

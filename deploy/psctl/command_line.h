@@ -2,6 +2,7 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_COMMAND_LINE_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -90,6 +91,25 @@ struct PlotArguments {
   /// The path of the picture. If empty, it lies beside the first directory, under the directory's
   /// name with .svg.
   std::string output;
+};
+
+struct PlanArguments {
+  /// The path is empty if it is that of the run to check.
+  ConfigArguments config;
+  OutputFormat format = OutputFormat::kTable;
+
+  /// The numbers of workers to plan for, rising; those of the configuration if empty.
+  std::vector<uint32_t> workers;
+
+  /// Costs by the keys of kCostFigures, in their units.
+  std::map<std::string, double> costs;
+
+  /// Directories of runs that have ended: one to take costs from, and one to compare with its plan.
+  std::string from;
+  std::string check;
+
+  /// The directory of ps_lab. If empty, psctl looks for it itself.
+  std::string bin_dir;
 };
 
 struct StatusArguments {
@@ -230,9 +250,10 @@ struct CompleteArguments {
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 StatusArguments, StopArguments, ChangeArguments, PullArguments, CertsInitArguments,
-                 CertsShowArguments, CertsRenewArguments, CheckpointArguments, SaveArguments,
-                 DrainArguments, DoctorArguments, CompletionArguments, CompleteArguments>;
+                 PlanArguments, StatusArguments, StopArguments, ChangeArguments, PullArguments,
+                 CertsInitArguments, CertsShowArguments, CertsRenewArguments, CheckpointArguments,
+                 SaveArguments, DrainArguments, DoctorArguments, CompletionArguments,
+                 CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

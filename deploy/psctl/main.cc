@@ -12,6 +12,7 @@
 #include "deploy/psctl/operate/commands.h"
 #include "deploy/psctl/operate/doctor.h"
 #include "deploy/psctl/operate/pull.h"
+#include "deploy/psctl/plan/command.h"
 #include "deploy/psctl/run/command.h"
 #include "deploy/psctl/run/evaluate_command.h"
 #include "deploy/psctl/status/command.h"
@@ -33,6 +34,7 @@ struct Dispatch {
   int operator()(const CompareArguments& arguments) const { return CompareCommand(arguments); }
   int operator()(const PlotArguments& arguments) const { return PlotCommand(arguments); }
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
+  int operator()(const PlanArguments& arguments) const { return PlanCommand(arguments); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
   int operator()(const StopArguments& arguments) const { return StopCommand(arguments); }
   int operator()(const ChangeArguments& arguments) const { return ChangeCommand(arguments); }

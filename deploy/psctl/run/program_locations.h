@@ -33,6 +33,9 @@ absl::StatusOr<std::string> FindOnPath(const std::string& program);
 /// Finds ps_evaluate, as FindPrograms does the others; PS_EVALUATE_BINARY names it.
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir);
 
+/// Finds ps_lab in the same way; PS_LAB_BINARY names it.
+absl::StatusOr<std::string> FindLab(std::string_view bin_dir);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_RUN_PROGRAM_LOCATIONS_H_

@@ -1,0 +1,32 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_PLAN_VIEW_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_PLAN_VIEW_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "deploy/psctl/plan/prediction.h"
+#include "deploy/psctl/plan/run_costs.h"
+
+namespace slipstream {
+
+/// Everything that `psctl plan` shows.
+struct PlanReport {
+  std::string name;
+  KnownCosts costs;
+
+  /// By rising numbers of workers, and then by policy.
+  std::vector<Prediction> predictions;
+  std::vector<std::string> verdicts;
+};
+
+/// Returns the report as tables and sentences; below them is what each number assumes.
+std::string PlanReportText(const PlanReport& report);
+
+/// Returns the report with the keys name, costs (each with value and from), predictions, verdicts
+/// and assumptions (by key of the predictions). Times are in seconds.
+nlohmann::ordered_json PlanReportJson(const PlanReport& report);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_PLAN_VIEW_H_
