@@ -70,7 +70,8 @@ inline constexpr char kPlanExamples[] =
     "  psctl plan run.yaml\n"
     "  psctl plan run.yaml --sweep workers=1..64 --link-bandwidth 1Gbit --link-latency 50us\n"
     "  psctl plan --check runs/demo-20260301T123005Z\n"
-    "What no flag and no --from tells is measured first, in six seconds or so. A link that is given\n"
+    "What no flag and no --from tells is measured first, in six seconds or so. A link that is "
+    "given\n"
     "is one between machines, one for each worker and server; --processors 2 puts all on one.";
 
 inline constexpr char kSchemaExamples[] =

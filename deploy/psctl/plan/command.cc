@@ -11,12 +11,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/config/run_config.h"
 #include "common/json/json_text.h"
 #include "common/process/exit_code.h"
 #include "common/process/output_text.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/config/loading.h"
 #include "deploy/psctl/plan/cost_sources.h"
+#include "deploy/psctl/plan/measured_costs.h"
 #include "deploy/psctl/plan/plan_view.h"
 #include "deploy/psctl/plan/prediction.h"
 #include "deploy/psctl/plan/run_check.h"
@@ -44,7 +46,7 @@ absl::StatusOr<KnownCosts> CostsOfRun(const std::string& path) {
   const RunDirectory directory = RunDirectory::Of(path);
   const absl::StatusOr<std::string> metrics = ReadAll(directory.MetricsPath());
   if (!metrics.ok()) return metrics.status();
-  const auto loaded = LoadConfig({.path = directory.ConfigPath(), .overrides = {}});
+  const ConfigResult loaded = LoadRunConfig(directory.ConfigPath());
   const auto* run = std::get_if<RunSpec>(&loaded);
   if (run == nullptr) return absl::InvalidArgumentError(directory.ConfigPath() + " has errors");
   KnownCosts known = CostsOfSteps(*metrics, *run, "from " + path);
@@ -138,7 +140,10 @@ absl::StatusOr<std::string> CheckedText(const PlanArguments& arguments, const Ru
   const auto figures = CheckRun(*prediction, *summary);
   if (!figures.ok()) return figures.status();
   const bool as_json = arguments.format == OutputFormat::kJson;
-  return as_json ? JsonText(CheckJson(*figures)) : CheckText(*figures);
+  if (!as_json) return CheckText(*figures) + "\n" + CostsText(collected.known);
+  nlohmann::ordered_json answer = CheckJson(*figures);
+  answer["costs"] = CostsJson(collected.known);
+  return JsonText(answer);
 }
 
 }  // namespace

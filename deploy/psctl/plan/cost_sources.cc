@@ -1,28 +1,22 @@
 #include "deploy/psctl/plan/cost_sources.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
-#include <system_error>
-#include <utility>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "common/base/encoding.h"
 #include "deploy/psctl/config/run_plan.h"
-#include "deploy/psctl/run/child_process.h"
-#include "deploy/psctl/run/program_locations.h"
 
 namespace slipstream {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 /// A machine where a thread has less than this share of a processor does something else besides.
@@ -32,37 +26,10 @@ void Set(KnownCosts& known, std::string_view key, double value, const std::strin
   if (std::isfinite(value) && value >= 0) known[PlaceOfCost(key)] = KnownCost{value, origin};
 }
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 double At(const Json& json, const char* pointer) {
   const Json::json_pointer place(pointer);
   return json.contains(place) && json.at(place).is_number() ? json.at(place).get<double>() : -1;
 }
-
-/// Two files for what a program says, which are gone with the object.
-class SpokenFiles {
- public:
-  SpokenFiles() {
-    std::string path = (fs::temp_directory_path() / "psctl-plan-XXXXXX").string();
-    if (mkdtemp(path.data()) != nullptr) directory_ = path;
-  }
-  ~SpokenFiles() {
-    std::error_code error;
-    if (!directory_.empty()) fs::remove_all(directory_, error);
-  }
-  SpokenFiles(const SpokenFiles&) = delete;
-  SpokenFiles& operator=(const SpokenFiles&) = delete;
-
-  bool is_there() const { return !directory_.empty(); }
-  std::string stdout_path() const { return directory_ + "/stdout"; }
-  std::string stderr_path() const { return directory_ + "/stderr"; }
-
- private:
-  std::string directory_;
-};
 
 /// What one step tells, in seconds.
 struct StepTold {
@@ -70,11 +37,15 @@ struct StepTold {
   double exchange = 0;  // Of the busiest lane; 0 if it is not told.
 };
 
-std::optional<StepTold> ReadStep(const Json& step) {
+std::optional<StepTold> ReadStep(const Json& step, const RunSpec& run) {
   const double begin = At(step, "/forward/0");
   const double end = At(step, "/backward/1");
   if (begin < 0 || end <= begin) return std::nullopt;
-  StepTold told = {.compute = end - begin - std::max(0.0, At(step, "/waited"))};
+  const double taken = end - begin - std::max(0.0, At(step, "/waited"));
+  const auto worker = static_cast<uint32_t>(std::max(0.0, At(step, "/worker")));
+  const WorkerSlowdown slowdown = run.testing.SlowdownOf(WorkerId{worker});
+  StepTold told = {.compute = std::max(0.0, taken - absl::ToDoubleSeconds(slowdown.delay)) /
+                              slowdown.slower};
   for (size_t shard = 0; step.contains("push") && shard < step["push"].size(); ++shard) {
     const std::string place = fmt::format("/{}/", shard);
     const double push = At(step, ("/push" + place + "0").c_str());
@@ -84,7 +55,34 @@ std::optional<StepTold> ReadStep(const Json& step) {
   return told;
 }
 
-std::vector<StepTold> ReadSteps(std::string_view metrics) {
+/// Returns the value that `share` of the values lie below. REQUIRES: there are values.
+double ValueAbove(double share, std::vector<double> values) {
+  const auto place =
+      values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size()));
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+double QuickestTenth(const std::vector<double>& times) { return ValueAbove(0.1, times); }
+
+/// Returns the deviation by the mean. Where processors are shared, half of what lies between the
+/// 16th and the 84th percentile stands for it: beyond are steps that the processor left.
+double SpreadOf(const std::vector<double>& times, bool shares) {
+  if (shares) {
+    const double middle = ValueAbove(0.84, times) - ValueAbove(0.16, times);
+    return middle / 2 / ValueAbove(0.5, times);
+  }
+  double sum = 0;
+  double squares = 0;
+  for (const double time : times) {
+    sum += time;
+    squares += time * time;
+  }
+  const auto count = static_cast<double>(times.size());
+  return std::sqrt(std::max(0.0, squares / count - sum / count * sum / count)) / (sum / count);
+}
+
+std::vector<StepTold> ReadSteps(std::string_view metrics, const RunSpec& run) {
   std::vector<StepTold> steps;
   while (!metrics.empty()) {
     const size_t end = std::min(metrics.find('\n'), metrics.size());
@@ -92,7 +90,7 @@ std::vector<StepTold> ReadSteps(std::string_view metrics) {
     metrics.remove_prefix(std::min(end + 1, metrics.size()));
     if (!line.is_object() || !line.contains("lanes") || !line["lanes"].is_array()) continue;
     for (const Json& step : line["lanes"]) {
-      if (const auto told = ReadStep(step)) steps.push_back(*told);
+      if (const auto told = ReadStep(step, run)) steps.push_back(*told);
     }
   }
   return steps;
@@ -131,66 +129,31 @@ absl::StatusOr<KnownCosts> ParseMeasured(std::string_view text, const RunSpec& r
   return known;
 }
 
-absl::StatusOr<KnownCosts> MeasureCosts(const ConfigArguments& config, const RunSpec& run,
-                                        const std::string& bin_dir) {
-  const absl::StatusOr<std::string> program = FindLab(bin_dir);
-  if (!program.ok()) return program.status();
-  const SpokenFiles files;
-  if (!files.is_there()) return absl::NotFoundError("cannot make a directory for ps_lab's answer");
-  ChildProcess::Options options = {.command = {*program, "measure", config.path},
-                                   .environment = {},
-                                   .stdout_path = files.stdout_path(),
-                                   .stderr_path = files.stderr_path()};
-  // All of it: what PS_ variables override counts for ps_lab as it does for psctl.
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    options.environment.emplace_back(*variable);
-  }
-  for (const std::string& override : config.overrides) {
-    options.command.insert(options.command.end(), {"--set", override});
-  }
-  absl::StatusOr<ChildProcess> child = ChildProcess::Start(options);
-  if (!child.ok()) return child.status();
-  std::optional<ChildProcess::End> end;
-  while (!(end = child->Poll())) {
-    pollfd waiting = {.fd = child->fd(), .events = POLLIN, .revents = 0};
-    poll(&waiting, 1, /*timeout=*/1000);
-  }
-  if (end->exit_code != 0 || end->signal != 0) {
-    std::string why = ReadText(files.stderr_path());
-    while (why.ends_with('\n')) why.pop_back();
-    return absl::InvalidArgumentError("ps_lab measure failed: " + why);
-  }
-  return ParseMeasured(ReadText(files.stdout_path()), run);
-}
-
 KnownCosts CostsOfSteps(std::string_view metrics, const RunSpec& run, const std::string& origin) {
   KnownCosts known;
-  double sum = 0;
-  double squares = 0;
+  std::vector<double> computing;
   std::vector<double> exchanges;
-  const std::vector<StepTold> steps = ReadSteps(metrics);
-  if (steps.empty()) return known;
-  for (const StepTold& step : steps) {
-    sum += step.compute;
-    squares += step.compute * step.compute;
+  for (const StepTold& step : ReadSteps(metrics, run)) {
+    computing.push_back(step.compute);
     if (step.exchange > 0) exchanges.push_back(step.exchange);
   }
-  const auto count = static_cast<double>(steps.size());
-  const double mean = sum / count;
+  if (computing.empty()) return known;
+  const double mean = std::accumulate(computing.begin(), computing.end(), 0.0) /
+                      static_cast<double>(computing.size());
+  const std::string quickest = origin + ", its quickest tenth";
+  const bool shares = IsOnThisMachine(run);
   Set(known, "compute_fixed", 0, origin + ", which has one size of mini-batch");
-  Set(known, "compute_per_example", mean / run.training.batch_size, origin);
-  const double variance = std::max(0.0, squares / count - mean * mean);
-  if (mean > 0) Set(known, "compute_spread", std::sqrt(variance) / mean, origin);
+  Set(known, "compute_per_example",
+      (shares ? QuickestTenth(computing) : mean) / run.training.batch_size,
+      shares ? quickest + " of steps, as processors are shared" : origin);
+  if (mean > 0) Set(known, "compute_spread", SpreadOf(computing, shares), origin);
   const absl::StatusOr<RunPlan> plan = PlanRun(run);
   if (exchanges.empty() || !plan.ok() || plan->shards.empty()) return known;
-  const auto tenth = exchanges.begin() + static_cast<std::ptrdiff_t>(exchanges.size() / 10);
-  std::nth_element(exchanges.begin(), tenth, exchanges.end());
   const double bytes = static_cast<double>(EncodedBytes(run.wire.push_codec, plan->parameters) +
                                            EncodedBytes(run.wire.pull_codec, plan->parameters)) /
-                       static_cast<double>(plan->shards.size());
-  const std::string quickest = origin + ", the quickest tenth of exchanges";
-  Set(known, "link_latency", 0, quickest + ", in the rate");
-  Set(known, "link_bandwidth", bytes / *tenth, quickest);
+                       static_cast<double>(shares ? 1 : plan->shards.size());
+  Set(known, "link_latency", 0, quickest + " of exchanges, in the rate");
+  Set(known, "link_bandwidth", bytes / QuickestTenth(exchanges), quickest + " of exchanges");
   return known;
 }
 

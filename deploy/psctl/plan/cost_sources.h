@@ -3,11 +3,9 @@
 
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/settings/run_spec.h"
-#include "deploy/psctl/command_line.h"
 #include "deploy/psctl/plan/run_costs.h"
 
 namespace slipstream {
@@ -15,11 +13,6 @@ namespace slipstream {
 /// Reads what `ps_lab measure` has printed. Links are those between processes of one machine. Fails
 /// with DATA_LOSS if the text is something else.
 absl::StatusOr<KnownCosts> ParseMeasured(std::string_view text, const RunSpec& run);
-
-/// Runs ps_lab measure, for six seconds or so. Fails with NOT_FOUND if there is no such program,
-/// and with what it says if it fails.
-absl::StatusOr<KnownCosts> MeasureCosts(const ConfigArguments& config, const RunSpec& run,
-                                        const std::string& bin_dir);
 
 /// Returns what a run's metrics.jsonl tells of it: computing time and its spread from the steps
 /// told there, as a multiple of the mini-batch's size, and the link's rate from the quickest tenth

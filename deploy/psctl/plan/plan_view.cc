@@ -105,18 +105,32 @@ std::string FlagOf(std::string_view key) {
 
 }  // namespace
 
-std::string PlanReportText(const PlanReport& report) {
-  std::string text = SpeedTable(report.predictions) + "\n" + UseTable(report.predictions) + "\n";
-  for (const std::string& verdict : report.verdicts) text += verdict + "\n";
+std::string CostsText(const KnownCosts& costs) {
   std::vector<std::pair<std::string, std::string>> facts;
-  for (size_t i = 0; i < report.costs.size(); ++i) {
-    if (!report.costs[i]) continue;
-    const auto& [value, origin] = *report.costs[i];
+  for (size_t i = 0; i < costs.size(); ++i) {
+    if (!costs[i]) continue;
+    const auto& [value, origin] = *costs[i];
     facts.emplace_back("--" + FlagOf(kCostFigures[i].key),
                        CostText(kCostFigures[i].unit, value) + "  (" + origin + ")");
   }
-  text += "\nThe costs, and where they come from:\n" + FormatFacts(facts);
-  facts.clear();
+  return "The costs, and where they come from:\n" + FormatFacts(facts);
+}
+
+Json CostsJson(const KnownCosts& costs) {
+  Json json = Json::object();
+  for (size_t i = 0; i < costs.size(); ++i) {
+    if (!costs[i]) continue;
+    json[std::string(kCostFigures[i].key)] = {{"value", NumberOrNull(costs[i]->value)},
+                                              {"from", costs[i]->origin}};
+  }
+  return json;
+}
+
+std::string PlanReportText(const PlanReport& report) {
+  std::string text = SpeedTable(report.predictions) + "\n" + UseTable(report.predictions) + "\n";
+  for (const std::string& verdict : report.verdicts) text += verdict + "\n";
+  text += "\n" + CostsText(report.costs);
+  std::vector<std::pair<std::string, std::string>> facts;
   for (const Assumption& assumption : kAssumptions) {
     facts.emplace_back(assumption.heading, assumption.text);
   }
@@ -124,12 +138,6 @@ std::string PlanReportText(const PlanReport& report) {
 }
 
 Json PlanReportJson(const PlanReport& report) {
-  Json costs = Json::object();
-  for (size_t i = 0; i < report.costs.size(); ++i) {
-    if (!report.costs[i]) continue;
-    costs[std::string(kCostFigures[i].key)] = {{"value", NumberOrNull(report.costs[i]->value)},
-                                               {"from", report.costs[i]->origin}};
-  }
   const auto optional = [](const std::optional<double>& value) {
     return value ? NumberOrNull(*value) : Json(nullptr);
   };
@@ -146,6 +154,7 @@ Json PlanReportJson(const PlanReport& report) {
                            {"examples_per_second_min", NumberOrNull(p.examples_per_second_min)},
                            {"examples_per_second_max", NumberOrNull(p.examples_per_second_max)},
                            {"speed_up", NumberOrNull(p.speed_up)},
+                           {"speed_up_max", NumberOrNull(p.speed_up_max)},
                            {"updates_per_second", NumberOrNull(p.updates_per_second)},
                            {"pushes_per_second", NumberOrNull(p.pushes_per_second)},
                            {"effective_n", p.effective_n},
@@ -167,7 +176,7 @@ Json PlanReportJson(const PlanReport& report) {
   Json assumptions = Json::object();
   for (const Assumption& assumption : kAssumptions) assumptions[assumption.key] = assumption.text;
   return {{"name", report.name},
-          {"costs", std::move(costs)},
+          {"costs", CostsJson(report.costs)},
           {"predictions", std::move(predictions)},
           {"verdicts", report.verdicts},
           {"assumptions", std::move(assumptions)}};

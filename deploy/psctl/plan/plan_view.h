@@ -20,10 +20,16 @@ struct PlanReport {
   std::vector<std::string> verdicts;
 };
 
+/// Returns the costs with their flags and where they come from, one line each.
+std::string CostsText(const KnownCosts& costs);
+
+/// Returns them as an object, each with value and from.
+nlohmann::ordered_json CostsJson(const KnownCosts& costs);
+
 /// Returns the report as tables and sentences; below them is what each number assumes.
 std::string PlanReportText(const PlanReport& report);
 
-/// Returns the report with the keys name, costs (each with value and from), predictions, verdicts
+/// Returns the report with the keys name, costs, predictions, verdicts
 /// and assumptions (by key of the predictions). Times are in seconds.
 nlohmann::ordered_json PlanReportJson(const PlanReport& report);
 

@@ -140,8 +140,8 @@ Loads LoadsOf(const RunSpec& run, const RunCosts& costs, const RunPlan& plan) {
 
 void SetStep(Prediction& prediction, double step) {
   prediction.step = step;
-  prediction.waiting =
-      std::max(0.0, step - prediction.compute - prediction.exchange - prediction.update);
+  const double rest = step - prediction.compute - prediction.exchange - prediction.update;
+  prediction.waiting = rest > 1e-9 * step ? rest : 0;  // Less is rounding.
 }
 
 /// Returns how much of an exchange goes on beside computing where values are sent and fetched layer

@@ -79,7 +79,11 @@ absl::StatusOr<std::vector<CheckedFigure>> CheckRun(const Prediction& prediction
   if (seconds <= 0 || pushes <= 0) {
     return absl::DataLossError("summary.json tells no time and no pushes of training");
   }
-  const double step = prediction.workers * seconds / pushes;
+  // Pushes of workers that add up their gradients themselves are only those of copies.
+  const double examples_of_step = prediction.examples_per_second * prediction.step;
+  const double step = prediction.is_all_reduce
+                          ? seconds * examples_of_step / std::max(1.0, At(summary, "examples"))
+                          : prediction.workers * seconds / pushes;
   std::vector<CheckedFigure> figures;
   const auto add = [&figures](const char* name, CostUnit unit, double predicted, double measured) {
     if (predicted <= 0 && measured <= 0) return;
@@ -102,6 +106,7 @@ absl::StatusOr<std::vector<CheckedFigure>> CheckRun(const Prediction& prediction
   if (const auto beyond = ShareBeyond(summary, 2 * prediction.effective_n)) {
     add_share("P(staleness > 2n)", prediction.staleness_beyond, *beyond);
   }
+  if (prediction.is_all_reduce) return figures;
   add("updates/s", CostUnit::kPlain, prediction.updates_per_second,
       At(summary, "updates") / seconds);
   add("busiest server receives", CostUnit::kBytesPerSecond, prediction.server_bytes_in,

@@ -34,6 +34,7 @@
 #include "deploy/psctl/config/loading.h"
 #include "deploy/psctl/config/yaml_json.h"
 #include "deploy/psctl/operator_client.h"
+#include "deploy/psctl/plan/summary_plan.h"
 #include "deploy/psctl/run/cluster.h"
 #include "deploy/psctl/run/directory.h"
 #include "deploy/psctl/run/failure_report.h"
@@ -239,8 +240,8 @@ class LocalRun {
   /// Returns a text such as "stopped by signal 2 (Interrupt)".
   std::string StopText() const;
 
-  /// Returns the summary, after adding the run's name, its saved models, and whether the push logs
-  /// are complete.
+  /// Returns the summary, after adding the run's name, its saved models, whether the push logs are
+  /// complete, and what was to be expected.
   nlohmann::ordered_json Summarise(v1::RunStatus status, RunEnd end) const;
 
   /// Writes the summary of a run without final weights to its file, and to stdout unless the format
@@ -313,7 +314,7 @@ nlohmann::ordered_json LocalRun::Summarise(v1::RunStatus status, RunEnd end) con
   status.set_name(name_);
   end.models = ModelsOf(status, directory_.Models());
   if (has_push_logs_) end.has_whole_push_logs = PushLogsWhole(status).ok();
-  return SummaryJson(status, directory_.path(), end);
+  return WithPlan(SummaryJson(status, directory_.path(), end), directory_.path());
 }
 
 int LocalRun::EndWithSummary(const v1::RunStatus& status, const RunEnd& end) const {
@@ -365,17 +366,11 @@ int LocalRun::Finish(const RunWatch::Result& result) {
   const std::string json = JsonText(summary);
   // The file is written before stdout, whose reader may be gone.
   saved.Update(WriteWholeFile(directory_.SummaryPath(), json));
-  switch (arguments_.format) {
-    case OutputFormat::kTable:
-      WriteToStdout(SummaryText(status, directory_.path()));
-      break;
-    case OutputFormat::kJson:
-      WriteToStdout(json);
-      break;
-    case OutputFormat::kYaml:
-      WriteToStdout(JsonToYaml(summary));
-      break;
+  if (arguments_.format == OutputFormat::kTable) {
+    WriteToStdout(SummaryText(status, directory_.path()));
   }
+  if (arguments_.format == OutputFormat::kJson) WriteToStdout(json);
+  if (arguments_.format == OutputFormat::kYaml) WriteToStdout(JsonToYaml(summary));
   // The error goes to stderr, because stdout must hold only one object, the summary.
   if (!saved.ok()) Complain(saved);
   if (stop_.stopped()) {

@@ -117,6 +117,7 @@ class PlanTest(unittest.TestCase):
         self.assertAlmostEqual(figures["step"]["predicted"], 0.052, places=3)
         table = self.plan("--check", "runs/a", "--from", "runs/a", *rest)
         self.assertIn("Largest deviation: busiest server", table.stdout)
+        self.assertRegex(table.stdout, r"--processors +4 +\(given\)")
 
     def test_says_what_is_wrong(self):
         for arguments, code, words in (
