@@ -13,25 +13,40 @@
 
 namespace slipstream {
 
-ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
-                            const Overrides& overrides) {
-  DiagnosticList diagnostics;
+namespace {
+
+/// Reads and checks a run. `root` is null if the file has no tree; its errors are in `diagnostics`.
+ConfigResult Resolve(const YamlNode* root, const Source& start, const Overrides& overrides,
+                     DiagnosticList& diagnostics) {
   RunDraft draft;
-  draft.start = {file_name, 1, 1};
-  const std::optional<YamlNode> root = ParseYaml(text, file_name, diagnostics);
-  if (root) ReadFileTree(*root, draft, diagnostics);
+  draft.start = start;
+  if (root != nullptr) ReadFileTree(*root, draft, diagnostics);
   BringDefaults(draft);
   ReadEnvironment(overrides.environment, draft, diagnostics);
   BringDefaults(draft);
   ReadFlags(overrides.set, draft, diagnostics);
   BringDefaults(draft);
   // Without the file nearly every key would seem to be missing.
-  if (root && root->kind == YamlNode::Kind::kMap) {
+  if (root != nullptr && root->kind == YamlNode::Kind::kMap) {
     ResolveRun(draft, diagnostics);
     CheckRun(draft, diagnostics);
   }
   if (!diagnostics.empty()) return diagnostics.Sorted();
   return std::move(draft.spec);
+}
+
+}  // namespace
+
+ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
+                            const Overrides& overrides) {
+  DiagnosticList diagnostics;
+  const std::optional<YamlNode> root = ParseYaml(text, file_name, diagnostics);
+  return Resolve(root ? &*root : nullptr, {file_name, 1, 1}, overrides, diagnostics);
+}
+
+ConfigResult ReadRunConfig(const YamlNode& root, const Overrides& overrides) {
+  DiagnosticList diagnostics;
+  return Resolve(&root, root.source, overrides, diagnostics);
 }
 
 ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/config/diagnostic.h"
+#include "common/config/yaml_tree.h"
 #include "common/settings/run_spec.h"
 
 namespace slipstream {
@@ -33,6 +34,9 @@ using ConfigResult = std::variant<RunSpec, std::vector<Diagnostic>>;
 /// Reads run.yaml from `text`; `file_name` appears in diagnostics only.
 ConfigResult ParseRunConfig(std::string_view text, const std::string& file_name,
                             const Overrides& overrides = {});
+
+/// Reads run.yaml from a tree, such as a part of another file. Several runs may be read from one.
+ConfigResult ReadRunConfig(const YamlNode& root, const Overrides& overrides = {});
 
 /// Reads the file at `path`; a file that cannot be read is one diagnostic.
 ConfigResult LoadRunConfig(const std::string& path, const Overrides& overrides = {});
