@@ -1,7 +1,9 @@
 #include "deploy/psctl/run/child_process.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -46,6 +48,10 @@ class Descriptor {
   int fd_;
 };
 
+double Seconds(const timeval& time) {
+  return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+}
+
 int OpenForAppending(const std::string& path) { return OpenOutput(path, O_APPEND, 0644); }
 
 absl::Status FileError(const std::string& path, int error) {
@@ -62,6 +68,8 @@ struct ChildPlan {
   int stderr_fd;
   int error_fd;
   pid_t parent;
+  cpu_set_t cores;
+  bool is_pinned;
 };
 
 std::vector<char*> Pointers(std::vector<std::string>& strings) {
@@ -89,6 +97,7 @@ void RestoreDefaultSignals() {
   RestoreDefaultSignals();
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (plan.is_pinned) sched_setaffinity(0, sizeof plan.cores, &plan.cores);
   // The parent may have died before the line above.
   if (getppid() != plan.parent) _exit(1);
   if (dup2(plan.stdin_fd, STDIN_FILENO) >= 0 && dup2(plan.stdout_fd, STDOUT_FILENO) >= 0 &&
@@ -126,13 +135,18 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const Options& options) {
   Descriptor error_write(pipe_fds[1]);
 
   Options strings = options;
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  for (const int core : options.cores) CPU_SET(static_cast<size_t>(core), &cores);
   const ChildPlan plan = {.arguments = Pointers(strings.command),
                           .environment = Pointers(strings.environment),
                           .stdin_fd = stdin_fd.get(),
                           .stdout_fd = stdout_fd.get(),
                           .stderr_fd = stderr_fd.get(),
                           .error_fd = error_write.get(),
-                          .parent = getpid()};
+                          .parent = getpid(),
+                          .cores = cores,
+                          .is_pinned = !options.cores.empty()};
   const pid_t pid = fork();
   if (pid < 0) return absl::ResourceExhaustedError(std::string("fork: ") + strerror(errno));
   if (pid == 0) RunChild(plan);
@@ -173,9 +187,12 @@ std::optional<ChildProcess::End> ChildProcess::Poll() {
   // The process is not reaped yet, so nobody else can have its id or its group's.
   kill(-pid_, SIGKILL);
   int status = 0;
-  PS_CHECK(waitpid(pid_, &status, 0) == pid_);
+  struct rusage usage = {};
+  PS_CHECK(wait4(pid_, &status, 0, &usage) == pid_);
   end_ = WIFSIGNALED(status) ? End{.exit_code = 0, .signal = WTERMSIG(status)}
                              : End{.exit_code = WEXITSTATUS(status), .signal = 0};
+  end_->cpu_seconds = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  end_->peak_bytes = static_cast<uint64_t>(usage.ru_maxrss) * 1024;
   return end_;
 }
 

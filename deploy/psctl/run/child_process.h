@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,11 +36,19 @@ class ChildProcess {
     /// Files that stdout and stderr are appended to; equal paths are shared.
     std::string stdout_path;
     std::string stderr_path;
+
+    /// The numbers of the processor cores on which it may run; empty for those of this process.
+    std::vector<int> cores = {};
   };
 
   struct End {
     int exit_code = 0;
     int signal = 0;  // 0: it ended by itself with exit_code.
+
+    /// The processor time of the program and of all its descendants that have been waited for, and
+    /// the most main memory that any one of them held.
+    double cpu_seconds = 0;
+    uint64_t peak_bytes = 0;
   };
 
   /// Returns once the program runs in the child. Fails, leaving nothing behind, if a file cannot

@@ -76,6 +76,10 @@ absl::StatusOr<std::string> FindOnPath(const std::string& program) {
   return absl::NotFoundError("there is no program " + program + " on the PATH");
 }
 
+absl::StatusOr<std::string> FindLab(std::string_view bin_dir) {
+  return FindProgram("ps_lab", "deploy/lab", "PS_LAB_BINARY", bin_dir);
+}
+
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir) {
   return FindProgram("ps_evaluate", "worker", "PS_EVALUATE_BINARY", bin_dir);
 }

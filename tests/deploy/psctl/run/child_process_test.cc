@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 
 #include <cerrno>
 #include <csignal>
@@ -63,6 +64,30 @@ TEST(ChildProcessTest, TellsWhichSignalEndedIt) {
   child->Signal(SIGTERM);
 
   EXPECT_EQ(WaitForEnd(*child).signal, SIGTERM);
+}
+
+TEST(ChildProcessTest, RunsOnTheGivenCoresAlone) {
+  ChildProcess::Options options = Shell("taskset -pc $$ | sed 's/.*: //'");
+  cpu_set_t own;
+  ASSERT_EQ(sched_getaffinity(0, sizeof own, &own), 0);
+  int core = 0;
+  while (!CPU_ISSET(static_cast<size_t>(core), &own)) ++core;
+  options.cores = {core};
+  auto child = ChildProcess::Start(options);
+  ASSERT_TRUE(child.ok());
+
+  const ChildProcess::End end = WaitForEnd(*child);
+
+  EXPECT_EQ(ReadFile(LogPath()), std::to_string(core) + "\n");
+  EXPECT_GT(end.peak_bytes, 0u);
+}
+
+TEST(ChildProcessTest, CountsTheTimeOfDescendants) {
+  auto child =
+      ChildProcess::Start(Shell("(i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done) & wait; true"));
+  ASSERT_TRUE(child.ok());
+
+  EXPECT_GT(WaitForEnd(*child).cpu_seconds, 0);
 }
 
 TEST(ChildProcessTest, TakesWhatAProgramLeavesBehindWithIt) {
