@@ -59,6 +59,26 @@ void Chart::DrawDots(const Curve& curve, const std::string& color) {
   }
 }
 
+void Chart::DrawInterval(double x, double low, double high, const std::string& color) {
+  const CurvePoint from = At(x, low);
+  const CurvePoint to = At(x, high);
+  constexpr double kCap = 3;
+  const std::string classes = "interval stroke-" + color;
+  document_.Line(from, to, classes);
+  document_.Line({from.x - kCap, from.y}, {from.x + kCap, from.y}, classes);
+  document_.Line({to.x - kCap, to.y}, {to.x + kCap, to.y}, classes);
+}
+
+void Chart::DrawText(const CurvePoint& point, std::string_view text) {
+  const CurvePoint place = At(point.x, point.y);
+  constexpr double kGap = 6;
+  constexpr double kLetterWidth = 6.5;
+  const double end = place.x + kGap + kLetterWidth * static_cast<double>(text.size());
+  const bool has_room = end < area_.corner.x + area_.width;
+  document_.Text({place.x + (has_room ? kGap : -kGap), place.y + 4}, text,
+                 has_room ? "small" : "small right");
+}
+
 void Chart::DrawColumn(double x_begin, double x_end, double y, const std::string& color) {
   const CurvePoint top = At(x_begin, y);
   const CurvePoint bottom = At(x_end, y_.low);

@@ -39,6 +39,12 @@ class Chart {
   /// Draws a dot on each point.
   void DrawDots(const Curve& curve, const std::string& color);
 
+  /// Draws a bar from `low` up to `high`, such as a confidence interval.
+  void DrawInterval(double x, double low, double high, const std::string& color);
+
+  /// Writes a text to the right of a point, or to its left if there is no room.
+  void DrawText(const CurvePoint& point, std::string_view text);
+
   /// Draws a column from the x axis up to `y`.
   void DrawColumn(double x_begin, double x_end, double y, const std::string& color);
 

@@ -39,6 +39,9 @@ ChartScale ChartScale::Around(double low, double high, int ticks, double step_mi
 }
 
 std::string ChartScale::Label(double tick) const {
+  const auto found = std::ranges::find(ticks, tick);
+  const auto at = static_cast<size_t>(found - ticks.begin());
+  if (at < labels.size()) return labels[at];
   // A rounding error must not turn the label 0 into -0.
   const double shown = std::abs(tick) < (high - low) * 1e-9 ? 0 : tick;
   return fmt::format("{:.{}f}", shown, decimals);

@@ -15,6 +15,9 @@ struct ChartScale {
   /// The number of decimals with which labels of different ticks differ.
   int decimals = 0;
 
+  /// The labels of the ticks, one for each; empty for the numbers themselves.
+  std::vector<std::string> labels = {};
+
   /// Returns a range that contains `low` to `high` and begins and ends with a tick. It has about
   /// `ticks` ticks, whose distance is 1, 2 or 5 times a power of ten and at least `step_min`. If
   /// `low` and `high` are equal, the range is widened. REQUIRES: both are finite, low ≤ high,

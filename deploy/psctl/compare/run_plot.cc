@@ -15,6 +15,7 @@
 #include "common/base/utf8.h"
 #include "deploy/psctl/compare/chart.h"
 #include "deploy/psctl/compare/chart_scale.h"
+#include "deploy/psctl/compare/plot_style.h"
 #include "deploy/psctl/compare/svg_document.h"
 
 namespace slipstream {
@@ -34,46 +35,6 @@ constexpr size_t kColumnsMax = 40;
 
 // A curve with more points has no dots, because they would hide its line.
 constexpr size_t kDotsMax = 30;
-
-/// The colour of a group on a light page and on a dark one. People with any colour vision can tell
-/// the colours apart. If there are more groups than colours, colours repeat, with dashed lines.
-struct GroupColor {
-  std::string_view light;
-  std::string_view dark;
-};
-constexpr std::array kColors = {
-    GroupColor{"#0072b2", "#5ab4f0"}, GroupColor{"#d55e00", "#ff9a55"},
-    GroupColor{"#009e73", "#3ad6a8"}, GroupColor{"#b8568f", "#ec9fc9"},
-    GroupColor{"#8a6d00", "#e3c452"}, GroupColor{"#555555", "#bdbdbd"},
-};
-
-std::string ColorOf(size_t group) {
-  return fmt::format("{}{}", group % kColors.size(), group < kColors.size() ? "" : " again");
-}
-
-std::string StyleSheet() {
-  std::string light;
-  std::string dark;
-  for (size_t i = 0; i < kColors.size(); ++i) {
-    constexpr std::string_view kRule =
-        ".stroke-{0} {{ stroke: {1}; }} .fill-{0} {{ fill: {1}; }}\n";
-    light += fmt::format(kRule, i, kColors[i].light);
-    dark += fmt::format(kRule, i, kColors[i].dark);
-  }
-  return fmt::format(
-      ".page {{ fill: #ffffff; }}\n"
-      "text {{ font: 12px system-ui, sans-serif; fill: #222222; }}\n"
-      ".title {{ font-weight: 600; font-size: 14px; }}\n"
-      ".legend {{ font-size: 13px; }}\n.middle {{ text-anchor: middle; }}\n.right {{ text-anchor: "
-      "end; }}\n"
-      ".grid {{ stroke: #dddddd; }}\n.axis {{ stroke: #888888; }}\n"
-      ".line {{ fill: none; stroke-width: 1.8; stroke-linejoin: round; }}\n"
-      ".again {{ stroke-dasharray: 6 3; }}\n.column {{ fill-opacity: 0.45; }}\n{}"
-      "@media (prefers-color-scheme: dark) {{\n"
-      ".page {{ fill: #15181d; }}\ntext {{ fill: #dddddd; }}\n"
-      ".grid {{ stroke: #333a44; }}\n.axis {{ stroke: #8a919c; }}\n{}}}\n",
-      light, dark);
-}
 
 using CurveOf = Curve RunCurves::*;
 
@@ -109,8 +70,8 @@ void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels&
     for (const RunCurves& run : groups[i].runs) {
       Curve scaled = run.*curve;
       for (CurvePoint& point : scaled) point.y *= factor;
-      chart.DrawLine(scaled, ColorOf(i));
-      if (scaled.size() <= kDotsMax) chart.DrawDots(scaled, ColorOf(i));
+      chart.DrawLine(scaled, PlotColor(i));
+      if (scaled.size() <= kDotsMax) chart.DrawDots(scaled, PlotColor(i));
     }
   }
 }
@@ -164,12 +125,12 @@ void DrawStaleness(SvgDocument& document, const ChartBox& box,
     for (size_t column = 0; column < columns; ++column) {
       const double begin = static_cast<double>(column * width) - 0.5;
       const double left = begin + 0.1 * static_cast<double>(width) + share * static_cast<double>(i);
-      if (percent[column] > 0) chart.DrawColumn(left, left + share, percent[column], ColorOf(i));
+      if (percent[column] > 0) chart.DrawColumn(left, left + share, percent[column], PlotColor(i));
       up_to += percent[column];
       distribution.push_back({begin, up_to});
       distribution.push_back({begin + static_cast<double>(width), up_to});
     }
-    if (up_to > 0) chart.DrawLine(distribution, ColorOf(i));
+    if (up_to > 0) chart.DrawLine(distribution, PlotColor(i));
   }
 }
 
@@ -183,7 +144,7 @@ std::string LegendText(const PlotGroup& group) {
 void DrawLegend(SvgDocument& document, const std::vector<PlotGroup>& groups) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const double y = kMargin + kLegendLine * (static_cast<double>(i) + 0.5);
-    document.Rectangle({kMargin, y - 6}, 22, 12, "fill-" + ColorOf(i));
+    document.Rectangle({kMargin, y - 6}, 22, 12, "fill-" + PlotColor(i));
     document.Text({kMargin + 32, y + 4}, LegendText(groups[i]), "legend");
   }
 }
@@ -200,7 +161,7 @@ std::string PlotRuns(const std::vector<PlotGroup>& groups) {
   const double page_width = 2 * (kChartWidth + kMargin);
   const double page_height = legend + 2 * kChartHeight + kMargin;
   SvgDocument document(page_width, page_height, "Runs of Slipstream: " + groups.front().label,
-                       StyleSheet());
+                       PlotStyleSheet());
   document.Rectangle({0, 0}, page_width, page_height, "page");
   DrawLegend(document, groups);
 

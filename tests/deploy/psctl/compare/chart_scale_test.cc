@@ -56,5 +56,11 @@ TEST(ChartScaleTest, HoldsEveryRangeWithFewTicks) {
   }
 }
 
+TEST(ChartScaleTest, ATickMayHaveALabelOfItsOwn) {
+  const ChartScale scale = {.low = 6, .high = 9, .ticks = {7, 8}, .labels = {"128", "256"}};
+
+  EXPECT_EQ(scale.Label(8), "256");
+}
+
 }  // namespace
 }  // namespace slipstream
