@@ -24,6 +24,8 @@ enum class ExitCode : int {
   /// From here on: how a run ended. Starting the program again does not help.
   kRunFailed = 80,
   kDiverged = 81,
+  /// The runs of a grid ended well, and their results are not those of its reference.
+  kNotReproduced = 82,
 };
 
 /// Returns ABORTED, for a run that has failed; ExitCodeFor tells it from other statuses of that

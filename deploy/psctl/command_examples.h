@@ -16,8 +16,8 @@ inline constexpr char kFooter[] =
     "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 71 a server's log not\n"
     "written, 74 input or output, 75 temporary failure, 78 configuration, 80 the run failed,\n"
-    "81 training diverged, 130, 143 and 129 after SIGINT, SIGTERM and SIGHUP (psctl run saves the\n"
-    "weights before).";
+    "81 training diverged, 82 a grid does not reproduce its reference, 130, 143 and 129 after\n"
+    "SIGINT, SIGTERM and SIGHUP (psctl run saves the weights before).";
 
 inline constexpr char kRunExamples[] =
     "Examples:\n"
@@ -52,6 +52,28 @@ inline constexpr char kEvaluateExamples[] =
     "Examples:\n"
     "  psctl evaluate runs/demo-20260301T123005Z\n"
     "  psctl evaluate model.safetensors --set data.path=/data/fashion-mnist -o json";
+
+inline constexpr char kLabRunExamples[] =
+    "Examples:\n"
+    "  psctl lab run deploy/examples/lab.yaml --dry-run\n"
+    "  psctl lab run deploy/examples/lab.yaml\n"
+    "  psctl lab run grid.yaml --dir runs/second --only failed\n"
+    "Cells that have a result are not run again: stop it and go on at any time. Exit codes: 80 if\n"
+    "cells failed, 81 if one diverged with on_divergence: fail, 82 if the results are not those "
+    "of\n"
+    "the grid's reference.";
+
+inline constexpr char kLabStatusExamples[] =
+    "Examples:\n"
+    "  psctl lab status grid.yaml\n"
+    "  psctl lab status grid.yaml -o json | jq '.cells[].status'";
+
+inline constexpr char kLabReportExamples[] =
+    "Examples:\n"
+    "  psctl lab report grid.yaml\n"
+    "It leaves results.csv, results.jsonl, curves.csv, sigma.csv, report.md and report.html in "
+    "the\n"
+    "lab directory.";
 
 inline constexpr char kCompareExamples[] =
     "Examples:\n"

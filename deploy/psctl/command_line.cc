@@ -13,6 +13,7 @@
 #include "deploy/psctl/checkpoint_options.h"
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
+#include "deploy/psctl/lab_options.h"
 #include "deploy/psctl/options.h"
 #include "deploy/psctl/plan_options.h"
 
@@ -50,6 +51,7 @@ struct CommandLine {
   SaveArguments save;
   DrainArguments drain;
   DoctorArguments doctor;
+  LabArguments lab;
   CompletionArguments completion;
   CompleteArguments complete;
 
@@ -99,6 +101,7 @@ struct CommandLine {
   void AddCerts();
   void AddCheckpoints();
   void AddDoctor();
+  void AddLab();
   void AddCompletion();
 
   std::vector<const CLI::App*> groups_;
@@ -125,6 +128,7 @@ CommandLine::CommandLine() {
   AddCerts();
   AddCheckpoints();
   AddDoctor();
+  AddLab();
   AddCompletion();
 }
 
@@ -367,6 +371,14 @@ void CommandLine::AddCheckpoints() {
     const bool is_save = command->get_name() == "save";
     commands_.push_back(
         {command, [this, is_save] { return is_save ? Arguments(save) : Arguments(checkpoint); }});
+  }
+}
+
+void CommandLine::AddLab() {
+  const CLI::App* const group = AddLabCommands(app, lab);
+  groups_.push_back(group);
+  for (const CLI::App* command : group->get_subcommands({})) {
+    commands_.push_back({command, [this] { return Arguments(lab); }});
   }
 }
 

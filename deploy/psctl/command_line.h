@@ -227,6 +227,28 @@ struct SaveArguments {
   absl::Duration timeout = absl::Minutes(1);
 };
 
+/// Runs a grid of runs, or says how far it is.
+struct LabArguments {
+  enum class Action { kRun, kStatus, kReport };
+  Action action = Action::kRun;
+
+  /// The path of the grid's file.
+  std::string grid;
+
+  /// The lab directory. If empty, runs/lab-<the grid's name>.
+  std::string directory;
+
+  /// The directory of ps_lab, ps_server and ps_worker. If empty, psctl looks for them itself.
+  std::string bin_dir;
+
+  /// Set if `run` takes only cells that have failed, or if it only says what cells would cost.
+  bool only_failed = false;
+  bool is_dry = false;
+
+  /// How `status` prints.
+  OutputFormat format = OutputFormat::kTable;
+};
+
 struct DoctorArguments {
   std::string coordinator;
   SecuritySpec security;
@@ -250,9 +272,10 @@ struct CompleteArguments {
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 PlanArguments, StatusArguments, StopArguments, ChangeArguments, PullArguments,
-                 CertsInitArguments, CertsShowArguments, CertsRenewArguments, CheckpointArguments,
-                 SaveArguments, DrainArguments, DoctorArguments, CompletionArguments,
+                 PlanArguments, LabArguments, StatusArguments, StopArguments, ChangeArguments,
+                 PullArguments, CertsInitArguments, CertsShowArguments, CertsRenewArguments,
+                 CheckpointArguments, SaveArguments, DrainArguments, DoctorArguments,
+                 CompletionArguments,
                  CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter

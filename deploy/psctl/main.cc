@@ -9,6 +9,7 @@
 #include "deploy/psctl/compare/commands.h"
 #include "deploy/psctl/completion/command.h"
 #include "deploy/psctl/config/commands.h"
+#include "deploy/psctl/lab/command.h"
 #include "deploy/psctl/operate/commands.h"
 #include "deploy/psctl/operate/doctor.h"
 #include "deploy/psctl/operate/pull.h"
@@ -50,6 +51,7 @@ struct Dispatch {
   int operator()(const SaveArguments& arguments) const { return SaveCommand(arguments); }
   int operator()(const DrainArguments& arguments) const { return DrainCommand(arguments); }
   int operator()(const DoctorArguments& arguments) const { return DoctorCommand(arguments); }
+  int operator()(const LabArguments& arguments) const { return LabCommand(arguments); }
   int operator()(const CompletionArguments& arguments) const {
     return CompletionCommand(arguments);
   }

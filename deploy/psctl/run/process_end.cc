@@ -51,6 +51,8 @@ std::string_view Meaning(int exit_code) {
       return "run failed";
     case ExitCode::kDiverged:
       return "training diverged";
+    case ExitCode::kNotReproduced:
+      return "reference not reproduced";
   }
   return "";
 }

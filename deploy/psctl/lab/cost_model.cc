@@ -1,0 +1,126 @@
+#include "deploy/psctl/lab/cost_model.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "common/model/net_shapes.h"
+#include "deploy/psctl/config/run_plan.h"
+
+namespace slipstream {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Forward multiplications for which a core computes the gradients, in a second: cifar_quick has 12
+// million of them, and a core of the machine of deploy/docs/performance.md does 2,200 examples.
+constexpr double kSpeed = 2.7e10;
+
+// The examples of a set that has to be read to be known: those of the published image sets.
+constexpr double kExamplesGuess = 50'000;
+
+/// Returns the bytes of the run's examples as fp32. Files of images have a byte for each value.
+uint64_t DataBytes(const RunSpec& spec) {
+  if (spec.data.format == DataSpec::Format::kSynthetic) {
+    const auto shapes = InferShapes(spec.model);
+    const auto* net = std::get_if<NetShapes>(&shapes);
+    const size_t values = net == nullptr ? 0 : net->input().elements();
+    return (uint64_t{spec.data.train_examples} + spec.data.test_examples) * values * sizeof(float);
+  }
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(spec.data.path, error)) {
+    const std::string ending = entry.path().extension().string();
+    const bool is_packed = ending == ".gz" || ending == ".tgz" || ending == ".zip";
+    if (!is_packed && entry.is_regular_file(error)) bytes += entry.file_size(error);
+  }
+  const bool has_byte_values =
+      spec.data.format == DataSpec::Format::kIdx || spec.data.format == DataSpec::Format::kCifar10;
+  return bytes * (has_byte_values ? sizeof(float) : 1);
+}
+
+double ExamplesOf(const RunSpec& spec) {
+  if (spec.data.format == DataSpec::Format::kSynthetic) return spec.data.train_examples;
+  return spec.data.examples > 0 ? static_cast<double>(spec.data.examples) : kExamplesGuess;
+}
+
+double WorkOf(const RunSpec& spec) {
+  double examples = ExamplesOf(spec) * spec.training.epochs;
+  if (spec.training.max_steps > 0) {
+    const double steps = static_cast<double>(spec.training.max_steps);
+    examples = std::min(examples, steps * spec.training.batch_size);
+  }
+  return examples * MultiplicationsPerExample(spec.model);
+}
+
+/// Returns about how much memory the cell takes, without any measurement.
+uint64_t BytesOf(const RunSpec& spec, GridEngine engine, uint32_t threads) {
+  const absl::StatusOr<RunPlan> plan = PlanRun(spec);
+  if (!plan.ok()) return 0;
+  const uint64_t data = DataBytes(spec);
+  const uint64_t servers = plan->server_bytes * spec.cluster.servers.size();
+  if (engine == GridEngine::kProcesses) {
+    return servers + spec.cluster.workers * (data + plan->worker_bytes);
+  }
+  // A learner holds a version of the weights, and its gradient while that is under way.
+  const uint64_t versions = uint64_t{spec.cluster.workers} * plan->parameters * 2 * sizeof(float);
+  return data + servers + versions + threads * plan->worker_bytes;
+}
+
+}  // namespace
+
+double MultiplicationsPerExample(const ModelSpec& model) {
+  const auto inferred = InferShapes(model);
+  const auto* const net = std::get_if<NetShapes>(&inferred);
+  if (net == nullptr) return 0;
+  double sum = 0;
+  for (size_t i = 0; i < model.layers.size(); ++i) {
+    const auto inputs = static_cast<double>(net->shapes[i].elements());
+    const auto outputs = static_cast<double>(net->shapes[i + 1].elements());
+    if (std::holds_alternative<DenseLayer>(model.layers[i])) sum += inputs * outputs;
+    if (const auto* conv = std::get_if<Conv2dLayer>(&model.layers[i])) {
+      sum += outputs * net->shapes[i].channels * conv->kernel * conv->kernel;
+    }
+  }
+  return sum;
+}
+
+void CostModel::Learn(const Cell& cell, const CellCost& cost) {
+  const RunSpec& spec = cell.settings;
+  for (const uint32_t batch_size : {spec.training.batch_size, 0u}) {
+    Sum& sum = learned_[batch_size];
+    sum.work += WorkOf(spec);
+    sum.seconds += cost.cpu_seconds;
+  }
+  uint64_t& bytes = bytes_[spec.cluster.workers];
+  bytes = std::max(bytes, cost.peak_bytes);
+}
+
+const CostModel::Sum* CostModel::LearnedFor(uint32_t batch_size) const {
+  for (const uint32_t size : {batch_size, 0u}) {
+    const auto found = learned_.find(size);
+    if (found != learned_.end() && found->second.work > 0) return &found->second;
+  }
+  return nullptr;
+}
+
+double CostModel::CoreSeconds(const Cell& cell) const {
+  const Sum* const learned = LearnedFor(cell.settings.training.batch_size);
+  const double seconds_per_work =
+      learned == nullptr ? 1 / kSpeed : learned->seconds / learned->work;
+  return WorkOf(cell.settings) * seconds_per_work;
+}
+
+CostEstimate CostModel::Estimate(const Cell& cell, uint32_t threads) const {
+  const RunSpec& spec = cell.settings;
+  CostEstimate estimate = {.core_seconds = CoreSeconds(cell),
+                           .bytes = BytesOf(spec, engine_, threads),
+                           .is_learned = LearnedFor(spec.training.batch_size) != nullptr};
+  const auto measured = bytes_.find(spec.cluster.workers);
+  if (measured != bytes_.end() && measured->second > 0) estimate.bytes = measured->second;
+  return estimate;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,81 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_LAB_LAB_DIRECTORY_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_LAB_LAB_DIRECTORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/files/file_descriptor.h"
+#include "deploy/psctl/lab/cells.h"
+
+namespace slipstream {
+
+/// What a cell has come to.
+enum class CellState : uint8_t {
+  kPending,  // It has not been run, or was cut off.
+  kRunning,  // Its unfinished directory is there.
+  kDone,     // It has a result, also if it diverged.
+  kFailed,
+};
+
+/// What running a cell has cost, for estimates.
+struct CellCost {
+  double wall_seconds = 0;
+  double cpu_seconds = 0;
+
+  /// The main memory that the cell's processes held at most, or an upper bound of it.
+  uint64_t peak_bytes = 0;
+};
+
+/// The directory of a grid's cells. A cell is an ordinary run directory under cells/, by its id. It
+/// is written as <id>.unfinished and gets its name, or <id>.failed, when it is complete, so that a
+/// crash at any moment costs only the cells under way.
+///
+/// Thread-safe: const after construction.
+class LabDirectory {
+ public:
+  explicit LabDirectory(std::string path) : path_(std::move(path)) {}
+
+  /// Makes the directory and locks it. The lock lasts as long as the result. Fails with
+  /// FAILED_PRECONDITION if another process has the lock.
+  absl::StatusOr<FileDescriptor> Lock() const;
+
+  /// Returns whether another process has the lock. Takes none itself.
+  bool IsLocked() const;
+
+  const std::string& path() const { return path_; }
+  std::string CellPath(const std::string& id) const { return path_ + "/cells/" + id; }
+  std::string FailedPath(const std::string& id) const { return CellPath(id) + ".failed"; }
+  std::string UnfinishedPath(const std::string& id) const { return CellPath(id) + ".unfinished"; }
+  std::string SettingsPath(const std::string& id) const {
+    return path_ + "/settings/" + id + ".yaml";
+  }
+  std::string WorldPath(const std::string& id) const {
+    return path_ + "/settings/" + id + ".world.yaml";
+  }
+
+  CellState StateOf(const std::string& id) const;
+
+  /// Writes the cell's settings, and an empty unfinished directory, which replaces any other.
+  absl::Status Begin(const Cell& cell) const;
+
+  /// Gives an unfinished cell its name; `has_failed` decides which. Paths in its files follow.
+  absl::Status Settle(const Cell& cell, bool has_failed, const CellCost& cost) const;
+
+  /// Removes the unfinished directory of a cell, if there is one.
+  void GiveUp(const std::string& id) const;
+
+  /// Returns the cost that Settle has written; nothing if there is none.
+  std::optional<CellCost> CostOf(const std::string& id) const;
+
+ private:
+  std::string LockPath() const { return path_ + "/lock"; }
+
+  const std::string path_;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_LAB_LAB_DIRECTORY_H_

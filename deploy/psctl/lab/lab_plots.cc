@@ -1,0 +1,422 @@
+#include "deploy/psctl/lab/lab_plots.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "common/base/utf8.h"
+#include "deploy/psctl/compare/chart.h"
+#include "deploy/psctl/compare/chart_scale.h"
+#include "deploy/psctl/compare/plot_style.h"
+#include "deploy/psctl/compare/svg_document.h"
+
+namespace slipstream {
+namespace {
+
+constexpr double kWidth = 640;
+constexpr double kHeight = 360;
+constexpr double kLegendLine = 18;
+constexpr int kTicks = 6;
+
+// Longer legends would bury their plot; the tables name the points.
+constexpr size_t kLegendMax = 12;
+
+// Small plots of staleness.
+constexpr double kSmallWidth = 310;
+constexpr double kSmallHeight = 210;
+constexpr double kColumnsMax = 40;
+
+// The colour of what is no group: bounds, ideals and means.
+constexpr char kGrey[] = "5 again";
+
+/// A point of a plot with the interval of its mean.
+struct Mark {
+  double x = 0;
+  MeanInterval y;
+};
+
+/// Marks of one colour; `is_line` if they are a curve.
+struct Series {
+  size_t color = 0;
+  bool is_line = true;
+  std::vector<Mark> marks;
+  std::vector<std::string> labels = {};  // Beside each mark; may be empty.
+};
+
+struct PlotSpec {
+  std::string title;
+  std::string x;
+  std::string y_unit;
+  std::vector<std::pair<size_t, std::string>> legend;  // Colour and text.
+  std::vector<Series> series;
+
+  /// A line to compare with.
+  Curve ideal = {};
+  bool begins_at_zero = false;
+  std::vector<std::pair<double, std::string>> x_ticks = {};  // Empty: numbers.
+};
+
+/// Returns the element of a document, for a page that has other elements, too.
+std::string Element(SvgDocument document) {
+  std::string text = std::move(document).Finish();
+  const size_t style = text.find("<style>");
+  const size_t end = text.find("</style>\n") + std::string_view("</style>\n").size();
+  text.erase(style, end - style);
+  return text.substr(text.find("<svg"));
+}
+
+ChartScale XScale(const PlotSpec& spec) {
+  double low = spec.x_ticks.empty() ? 0 : spec.x_ticks.front().first;
+  double high = spec.x_ticks.empty() ? 0 : spec.x_ticks.back().first;
+  for (const Series& series : spec.series) {
+    for (const Mark& mark : series.marks) high = std::max(high, mark.x);
+  }
+  if (spec.x_ticks.empty()) return ChartScale::Around(low, high, kTicks);
+  const double margin = std::max(0.25, (high - low) / 12);
+  ChartScale scale = {.low = low - margin, .high = high + margin, .ticks = {}};
+  for (const auto& [tick, label] : spec.x_ticks) {
+    scale.ticks.push_back(tick);
+    scale.labels.push_back(label);
+  }
+  return scale;
+}
+
+ChartScale YScale(const PlotSpec& spec) {
+  std::vector<double> values;
+  for (const Series& series : spec.series) {
+    for (const Mark& mark : series.marks) {
+      values.push_back(mark.y.mean - mark.y.half_width.value_or(0));
+      values.push_back(mark.y.mean + mark.y.half_width.value_or(0));
+    }
+  }
+  if (spec.begins_at_zero) values.push_back(0);
+  const auto [low, high] = std::ranges::minmax(values);
+  // Intervals of few seeds may reach below any error.
+  return ChartScale::Around(std::max(low, 0.0), std::max(high, 0.0), kTicks);
+}
+
+std::string Draw(const PlotSpec& spec) {
+  const size_t lines = spec.legend.size() <= kLegendMax ? spec.legend.size() : 0;
+  const double legend = kLegendLine * static_cast<double>(lines);
+  SvgDocument document(kWidth, kHeight + legend, spec.title, "");
+  for (size_t i = 0; i < lines; ++i) {
+    const double y = kLegendLine * (static_cast<double>(i) + 0.5);
+    document.Rectangle({64, y - 5}, 16, 10, "fill-" + PlotColor(spec.legend[i].first));
+    document.Text({88, y + 4}, spec.legend[i].second, "legend");
+  }
+  Chart chart(document, {{0, legend}, kWidth, kHeight},
+              {.title = spec.title, .x = spec.x, .y_unit = spec.y_unit}, XScale(spec),
+              YScale(spec));
+  if (!spec.ideal.empty()) chart.DrawLine(spec.ideal, kGrey);
+  for (const Series& series : spec.series) {
+    const std::string color = PlotColor(series.color);
+    Curve curve;
+    for (const Mark& mark : series.marks) curve.push_back({mark.x, mark.y.mean});
+    if (series.is_line) chart.DrawLine(curve, color);
+    chart.DrawDots(curve, color);
+    for (const Mark& mark : series.marks) {
+      if (!mark.y.half_width || *mark.y.half_width == 0) continue;
+      chart.DrawInterval(mark.x, mark.y.mean - *mark.y.half_width, mark.y.mean + *mark.y.half_width,
+                         color);
+    }
+    for (size_t i = 0; i < series.labels.size(); ++i) chart.DrawText(curve[i], series.labels[i]);
+  }
+  return Element(std::move(document));
+}
+
+/// Returns the mean of values, in percent.
+MeanInterval Percent(const std::vector<double>& values) {
+  MeanInterval mean = MeanOf(values);
+  mean.mean *= 100;
+  if (mean.half_width) *mean.half_width *= 100;
+  return mean;
+}
+
+double MeanOfValues(const std::vector<double>& values) {
+  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
+}
+
+/// The colours of points, and what they mean.
+class Coloring {
+ public:
+  explicit Coloring(const LabReport& report) : report_(report) {
+    for (const PointResult& point : report.points)
+      products_[MuLambdaGroup(point.cell->settings)] = 0;
+    size_t color = 0;
+    for (auto& [product, index] : products_) index = color++;
+  }
+
+  size_t Of(const PointResult& point) const {
+    if (has_products()) return products_.at(MuLambdaGroup(point.cell->settings));
+    return static_cast<size_t>(&point - report_.points.data());
+  }
+
+  std::vector<std::pair<size_t, std::string>> Legend() const {
+    std::vector<std::pair<size_t, std::string>> legend;
+    if (has_products()) {
+      for (const auto& [product, index] : products_) {
+        legend.emplace_back(index, fmt::format("μλ ≈ {}", product));
+      }
+      return legend;
+    }
+    for (const PointResult& point : report_.points) {
+      legend.emplace_back(Of(point), CellLabel(report_.cells->axes, point.cell->values));
+    }
+    return legend;
+  }
+
+  bool has_products() const { return products_.size() > 1; }
+  const std::map<uint64_t, size_t>& products() const { return products_; }
+
+ private:
+  const LabReport& report_;
+  std::map<uint64_t, size_t> products_;  // The colour of each group of μλ.
+};
+
+/// Returns the means over seeds of a point's measurements, by time or by epoch.
+std::vector<Mark> MeanCurve(const PointResult& point, bool by_time) {
+  struct At {
+    std::vector<double> times;
+    std::vector<double> errors;
+  };
+  std::map<double, At> by_epoch;
+  for (const CellResult* result : point.results) {
+    const RunCurves& curves = result->curves;
+    const size_t count = std::min(curves.accuracy_by_epoch.size(), curves.accuracy_by_time.size());
+    for (size_t i = 0; i < count; ++i) {
+      At& at = by_epoch[curves.accuracy_by_epoch[i].x];
+      at.times.push_back(curves.accuracy_by_time[i].x);
+      at.errors.push_back(1 - curves.accuracy_by_epoch[i].y);
+    }
+  }
+  std::vector<Mark> marks;
+  for (const auto& [epoch, at] : by_epoch) {
+    marks.push_back({.x = by_time ? MeanOfValues(at.times) : epoch, .y = Percent(at.errors)});
+  }
+  return marks;
+}
+
+/// Adds a plot, unless it has no marks.
+void Add(PlotSpec spec, std::string caption, std::vector<LabPlot>& plots) {
+  std::erase_if(spec.series, [](const Series& series) { return series.marks.empty(); });
+  if (spec.series.empty()) return;
+  plots.push_back({.svg = Draw(spec), .caption = std::move(caption)});
+}
+
+void AddErrorCurves(const LabReport& report, const Coloring& colors, bool by_time,
+                    std::vector<LabPlot>& plots) {
+  PlotSpec spec = {.title = fmt::format("Test error over {}", by_time ? "time" : "epochs"),
+                   .x = std::string(by_time ? report.time_unit() : "epochs"),
+                   .y_unit = "%",
+                   .legend = colors.Legend(),
+                   .series = {}};
+  for (const PointResult& point : report.points) {
+    spec.series.push_back({.color = colors.Of(point), .marks = MeanCurve(point, by_time)});
+  }
+  Add(std::move(spec),
+      "Each line is the mean over the seeds of a point; bars are 95 % confidence intervals.",
+      plots);
+}
+
+void AddSigmaMuLambda(const LabReport& report, const Coloring& colors,
+                      std::vector<LabPlot>& plots) {
+  PlotSpec spec = {.title = "(σ, μ, λ): test error against time",
+                   .x = std::string(report.time_unit()) + " of training",
+                   .y_unit = "%",
+                   .legend = colors.Legend(),
+                   .series = {}};
+  for (const PointResult& point : report.points) {
+    std::vector<double> errors;
+    for (const CellResult* result : point.results) {
+      if (result->error && result->time) errors.push_back(*result->error);
+    }
+    if (errors.empty()) continue;
+    spec.series.push_back({.color = colors.Of(point),
+                           .is_line = false,
+                           .marks = {{point.Mean(&CellResult::time)->mean, Percent(errors)}},
+                           .labels = {SigmaMuLambda(point)}});
+  }
+  Add(std::move(spec),
+      "Each marker is a point of the grid: its staleness, mini-batch and number of workers. Down "
+      "and to the left is better.",
+      plots);
+}
+
+void AddMuLambda(const LabReport& report, const Coloring& colors, std::vector<LabPlot>& plots) {
+  if (!colors.has_products()) return;
+  PlotSpec spec = {.title = "μλ = const: test error by μλ",
+                   .x = "μλ, the examples that all workers compute at a time",
+                   .y_unit = "%",
+                   .legend = {},
+                   .series = {}};
+  std::map<uint64_t, std::vector<double>> means;
+  for (const PointResult& point : report.points) {
+    const RunSpec& settings = point.cell->settings;
+    const std::optional<MeanInterval> error = point.Mean(&CellResult::error);
+    if (!error) continue;
+    means[MuLambdaGroup(settings)].push_back(error->mean);
+    MeanInterval percent = *error;
+    percent.mean *= 100;
+    if (percent.half_width) *percent.half_width *= 100;
+    spec.series.push_back(
+        {.color = colors.Of(point),
+         .is_line = false,
+         .marks = {{std::log2(static_cast<double>(MuLambda(settings))), percent}}});
+  }
+  for (const auto& [product, color] : colors.products()) {
+    const double x = std::log2(static_cast<double>(product));
+    spec.x_ticks.emplace_back(x, std::to_string(product));
+    if (means.contains(product)) spec.ideal.push_back({x, 100 * MeanOfValues(means[product])});
+  }
+  Add(std::move(spec),
+      "Each dot is a point of the grid; the dashed line joins the means of groups with about the "
+      "same "
+      "μλ.",
+      plots);
+}
+
+void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
+  // The points that differ only in the number of workers, and in what follows it.
+  std::map<std::string, std::map<double, MeanInterval>> rates;
+  for (const PointResult& point : report.points) {
+    std::string others;
+    for (size_t i = 0; i < report.cells->axes.size(); ++i) {
+      const CellValue& value = point.cell->values[i];
+      if (value.key == "cluster.workers") continue;
+      const std::string& written = value.written;
+      others += fmt::format("{}{}{}{}", others.empty() ? "" : ", ", report.cells->axes[i],
+                            written.starts_with('=') ? " " : "=", written);
+    }
+    const std::optional<MeanInterval> rate = point.Mean(&CellResult::rate);
+    if (rate && rate->mean > 0) rates[others][point.cell->settings.cluster.workers] = *rate;
+  }
+  std::erase_if(rates, [](const auto& one) { return one.second.size() < 2; });
+  if (rates.empty()) return;
+  const double fewest = rates.begin()->second.begin()->first;
+  double most = fewest;
+  PlotSpec spec = {.title = fmt::format("Speed-up over λ = {}", fewest),
+                   .x = "λ, workers",
+                   .y_unit = "×",
+                   .legend = {},
+                   .series = {},
+                   .begins_at_zero = true};
+  for (const auto& [name, by_workers] : rates) {
+    Series series = {.color = spec.series.size(), .marks = {}};
+    const auto base = by_workers.begin();
+    for (const auto& [workers, rate] : by_workers) {
+      MeanInterval ratio = rate;
+      // A series that begins later begins on the ideal line.
+      const double factor = base->first / fewest / base->second.mean;
+      ratio.mean *= factor;
+      if (ratio.half_width) *ratio.half_width *= factor;
+      series.marks.push_back({workers, ratio});
+      most = std::max(most, workers);
+    }
+    spec.legend.emplace_back(series.color, name.empty() ? "all" : name);
+    spec.series.push_back(std::move(series));
+  }
+  spec.ideal = {{fewest, 1}, {most, most / fewest}};
+  Add(std::move(spec),
+      fmt::format("Examples per {} over those of the fewest workers. The dashed line is the ideal.",
+                  report.is_virtual() ? "virtual second" : "second"),
+      plots);
+}
+
+/// Returns the staleness below which 99.9 % of the gradients lie.
+double SigmaEnd(const std::vector<uint64_t>& counts, double total) {
+  double up_to = 0;
+  for (size_t sigma = 0; sigma < counts.size(); ++sigma) {
+    up_to += static_cast<double>(counts[sigma]);
+    if (up_to >= 0.999 * total) return static_cast<double>(sigma);
+  }
+  return static_cast<double>(counts.size());
+}
+
+LabPlot SigmaPlot(const LabReport& report, const PointResult& point, size_t color) {
+  const std::vector<uint64_t> counts = point.Staleness();
+  const double total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
+  const double bound = 2 * EffectiveN(point.cell->settings);
+  const double end = std::max(SigmaEnd(counts, total), bound) + 1;
+  const double width = std::max(1.0, std::ceil(end / kColumnsMax));
+  std::vector<double> columns(static_cast<size_t>(std::ceil(end / width)) + 1);
+  for (size_t sigma = 0; sigma < counts.size(); ++sigma) {
+    const auto column = static_cast<size_t>(static_cast<double>(sigma) / width);
+    if (column < columns.size()) columns[column] += static_cast<double>(counts[sigma]) / total;
+  }
+  ChartScale x = ChartScale::Around(0, end, 5, 1);
+  x.low = -0.5;
+  x.high = static_cast<double>(columns.size()) * width - 0.5;
+  std::erase_if(x.ticks, [&](double tick) { return tick > x.high; });
+  const std::string label = CellLabel(report.cells->axes, point.cell->values);
+  constexpr size_t kTitleBytesMax = 40;
+  const std::string title(CutUtf8(label, kTitleBytesMax));
+  SvgDocument document(kSmallWidth, kSmallHeight, "Staleness of " + label, "");
+  Chart chart(document, {{0, 0}, kSmallWidth, kSmallHeight},
+              {.title = title, .x = "staleness σ, in updates", .y_unit = "%"}, x,
+              ChartScale::Around(0, 100, 4));
+  const double tallest = std::ranges::max(columns);
+  Curve distribution;
+  double up_to = 0;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    const double begin = static_cast<double>(i) * width - 0.5;
+    if (columns[i] > 0) {
+      chart.DrawColumn(begin + 0.1 * width, begin + 0.9 * width, 100 * columns[i] / tallest,
+                       PlotColor(color));
+    }
+    up_to += 100 * columns[i];
+    distribution.push_back({begin, up_to});
+    distribution.push_back({begin + width, up_to});
+  }
+  chart.DrawLine(distribution, PlotColor(color));
+  chart.DrawLine({{bound, 0}, {bound, 100}}, kGrey);
+  chart.DrawText({bound, 12}, "2n");
+  const std::optional<MeanInterval> mean = point.Mean(&CellResult::staleness_mean);
+  const std::optional<MeanInterval> beyond = point.Mean(&CellResult::beyond_bound);
+  return {.svg = Element(std::move(document)),
+          .caption = fmt::format(
+              "{}: ⟨σ⟩ {}, P(σ > {:.4g}) {}, tallest column {:.3g} %", label, MeanText(mean, 1, 2),
+              bound, beyond ? fmt::format("{:.2g}", beyond->mean) : "unknown", 100 * tallest)};
+}
+
+}  // namespace
+
+std::string SigmaMuLambda(const PointResult& point) {
+  const RunSpec& spec = point.cell->settings;
+  const ConsistencySpec& consistency = spec.consistency;
+  const ParameterKeys& keys = RowOf(consistency.policy).parameters;
+  const std::optional<MeanInterval> mean = point.Mean(&CellResult::staleness_mean);
+  double sigma = mean ? std::round(mean->mean) : 0;
+  if (std::ranges::count(keys, "n") > 0 && consistency.parameters.IsOn("n")) {
+    sigma = consistency.parameters["n"];
+  }
+  return fmt::format("({}, {}, {})", sigma, spec.training.batch_size, spec.cluster.workers);
+}
+
+std::vector<LabPlot> LabPlots(const LabReport& report) {
+  const Coloring colors(report);
+  std::vector<LabPlot> plots;
+  AddErrorCurves(report, colors, /*by_time=*/false, plots);
+  AddErrorCurves(report, colors, /*by_time=*/true, plots);
+  AddSigmaMuLambda(report, colors, plots);
+  AddMuLambda(report, colors, plots);
+  AddSpeedUp(report, plots);
+  return plots;
+}
+
+std::vector<LabPlot> SigmaPlots(const LabReport& report) {
+  const Coloring colors(report);
+  std::vector<LabPlot> plots;
+  for (const PointResult& point : report.points) {
+    const std::vector<uint64_t> counts = point.Staleness();
+    if (std::reduce(counts.begin(), counts.end()) == 0) continue;
+    plots.push_back(SigmaPlot(report, point, colors.Of(point)));
+  }
+  return plots;
+}
+
+}  // namespace slipstream
