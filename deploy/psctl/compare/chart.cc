@@ -19,6 +19,11 @@ ChartBox AreaOf(const ChartBox& box) {
           box.height - kTop - kBottom};
 }
 
+bool Overlap(const ChartBox& a, const ChartBox& b) {
+  return a.corner.x < b.corner.x + b.width && b.corner.x < a.corner.x + a.width &&
+         a.corner.y < b.corner.y + b.height && b.corner.y < a.corner.y + a.height;
+}
+
 }  // namespace
 
 Chart::Chart(SvgDocument& document, const ChartBox& box, const Labels& labels, const ChartScale& x,
@@ -70,13 +75,35 @@ void Chart::DrawInterval(double x, double low, double high, const std::string& c
 }
 
 void Chart::DrawText(const CurvePoint& point, std::string_view text) {
-  const CurvePoint place = At(point.x, point.y);
   constexpr double kGap = 6;
-  constexpr double kLetterWidth = 6.5;
-  const double end = place.x + kGap + kLetterWidth * static_cast<double>(text.size());
-  const bool has_room = end < area_.corner.x + area_.width;
-  document_.Text({place.x + (has_room ? kGap : -kGap), place.y + 4}, text,
-                 has_room ? "small" : "small right");
+  constexpr double kLineHeight = 11;
+  constexpr double kLetterWidth = 5.6;
+  constexpr int kTries = 24;
+  const CurvePoint place = At(point.x, point.y);
+  const double width = kLetterWidth * static_cast<double>(text.size());
+  ChartBox box = {{}, width, kLineHeight};
+  bool is_right = true;
+  double shift = 0;
+  // Beside the point, to its right and left, then ever further above and below.
+  for (int i = 0; i < kTries; ++i) {
+    const int lines = (i / 2 + 1) / 2;
+    shift = (i / 2 % 2 == 0 ? 1 : -1) * kLineHeight * lines;
+    is_right = i % 2 == 0;
+    box.corner = {is_right ? place.x + kGap : place.x - kGap - width,
+                  place.y + shift - kLineHeight / 2};
+    const bool fits = box.corner.x >= area_.corner.x &&
+                      box.corner.x + width <= area_.corner.x + area_.width &&
+                      box.corner.y >= area_.corner.y &&
+                      box.corner.y + kLineHeight <= area_.corner.y + area_.height;
+    if (fits &&
+        std::ranges::none_of(texts_, [&](const ChartBox& other) { return Overlap(box, other); })) {
+      break;
+    }
+  }
+  texts_.push_back(box);
+  const double x = place.x + (is_right ? kGap : -kGap);
+  if (shift != 0) document_.Line(place, {x, place.y + shift}, "axis");
+  document_.Text({x, place.y + shift + 4}, text, is_right ? "small" : "small right");
 }
 
 void Chart::DrawColumn(double x_begin, double x_end, double y, const std::string& color) {

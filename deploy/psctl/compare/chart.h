@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "deploy/psctl/compare/chart_scale.h"
 #include "deploy/psctl/compare/run_curves.h"
@@ -42,7 +43,7 @@ class Chart {
   /// Draws a bar from `low` up to `high`, such as a confidence interval.
   void DrawInterval(double x, double low, double high, const std::string& color);
 
-  /// Writes a text to the right of a point, or to its left if there is no room.
+  /// Writes a text beside a point, at the next place that no other text of this function takes.
   void DrawText(const CurvePoint& point, std::string_view text);
 
   /// Draws a column from the x axis up to `y`.
@@ -59,6 +60,7 @@ class Chart {
   const ChartBox area_;  // The area of the data.
   const ChartScale x_;
   const ChartScale y_;
+  std::vector<ChartBox> texts_;  // The places of the texts beside points.
 };
 
 }  // namespace slipstream

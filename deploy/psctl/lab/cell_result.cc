@@ -102,18 +102,25 @@ CellResult ReadResult(const LabDirectory& directory, const Cell& cell, GridEngin
   CellResult result;
   result.cell = &cell;
   result.state = directory.StateOf(cell.id);
-  if (result.state != CellState::kDone) return result;
-  const RunDirectory run = RunDirectory::Of(directory.CellPath(cell.id));
-  TakeSummary(ReadObject(run.SummaryPath()), engine, result);
+  if (result.state != CellState::kDone && result.state != CellState::kRunning) return result;
+  const bool is_done = result.state == CellState::kDone;
+  const RunDirectory run =
+      RunDirectory::Of(is_done ? directory.CellPath(cell.id) : directory.UnfinishedPath(cell.id));
+  if (is_done) TakeSummary(ReadObject(run.SummaryPath()), engine, result);
   if (const absl::StatusOr<std::string> metrics = ReadMetrics(run.path()); metrics.ok()) {
     absl::StatusOr<RunCurves> curves = ParseCurves(*metrics, run.MetricsPath());
     if (curves.ok()) result.curves = *std::move(curves);
   }
-  result.cost = directory.CostOf(cell.id);
+  if (is_done) result.cost = directory.CostOf(cell.id);
   return result;
 }
 
 std::string OutcomeText(const CellResult& result) {
+  if (result.state != CellState::kDone) {
+    const Curve& curve = result.curves.accuracy_by_epoch;
+    if (curve.empty()) return "";
+    return fmt::format("error {:.2f}% in epoch {}", 100 * (1 - curve.back().y), curve.back().x);
+  }
   const std::string error = result.error ? fmt::format("error {:.2f}%", 100 * *result.error) : "";
   if (result.diverged_in_epoch) {
     return fmt::format("diverged in epoch {}{}", *result.diverged_in_epoch,

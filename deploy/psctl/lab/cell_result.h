@@ -55,10 +55,12 @@ struct CellResult {
   std::optional<CellCost> cost;
 };
 
-/// Reads what there is of a cell. A directory without a readable summary gives no figures.
+/// Reads what there is of a cell: of one under way its curves. A directory without a readable
+/// summary gives no figures.
 CellResult ReadResult(const LabDirectory& directory, const Cell& cell, GridEngine engine);
 
-/// Returns "error 18.09%", "diverged in epoch 3 (error 90.00%)" or "test loss 0.123".
+/// Returns "error 18.09%", "diverged in epoch 3 (error 90.00%)" or "test loss 0.123"; for a cell
+/// under way "error 20.12% in epoch 4", or nothing.
 std::string OutcomeText(const CellResult& result);
 
 /// Returns "pending", "running", "done", "diverged" or "failed".

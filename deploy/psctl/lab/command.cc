@@ -80,9 +80,15 @@ std::string DirectoryOf(const LabArguments& arguments, const Grid& grid) {
 }
 
 std::vector<CellResult> ReadResults(const Laboratory& lab, const LabDirectory& directory) {
+  // Without the lock nobody runs cells, and an unfinished one was cut off.
+  const bool is_running = directory.IsLocked();
   std::vector<CellResult> results;
   for (const Cell& cell : lab.cells.cells) {
-    results.push_back(ReadResult(directory, cell, lab.grid.engine));
+    CellResult result = ReadResult(directory, cell, lab.grid.engine);
+    if (result.state == CellState::kRunning && !is_running) {
+      result = {.cell = &cell, .state = CellState::kPending};
+    }
+    results.push_back(std::move(result));
   }
   return results;
 }
@@ -97,7 +103,10 @@ CostModel LearnedCosts(const Laboratory& lab, const LabDirectory& directory) {
 
 /// Writes the reports, and prints the verdict. Returns the code that the results stand for.
 ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
-  const std::vector<CellResult> results = ReadResults(lab, directory);
+  std::vector<CellResult> results = ReadResults(lab, directory);
+  for (CellResult& result : results) {
+    if (result.state == CellState::kRunning) result.curves = {};  // Means are of whole cells.
+  }
   LabReport report = {.grid = &lab.grid,
                       .cells = &lab.cells,
                       .results = &results,
@@ -213,16 +222,13 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
 
 int ShowStatus(const LabArguments& arguments, const Laboratory& lab) {
   const LabDirectory directory(DirectoryOf(arguments, lab.grid));
-  // Without the lock nobody runs cells, and an unfinished one was cut off.
   const bool is_running = directory.IsLocked();
   std::vector<TableRow> rows;
   Json cells = Json::array();
-  for (CellResult& result : ReadResults(lab, directory)) {
-    if (result.state == CellState::kRunning && !is_running) result.state = CellState::kPending;
-    const bool has_result = result.state == CellState::kDone;
+  for (const CellResult& result : ReadResults(lab, directory)) {
     const std::string label = CellLabel(lab.cells.axes, result.cell->values);
     rows.push_back({result.cell->id, label, std::to_string(result.cell->seed()),
-                    std::string(StatusName(result)), has_result ? OutcomeText(result) : ""});
+                    std::string(StatusName(result)), OutcomeText(result)});
     cells.push_back({{"cell", result.cell->id},
                      {"values", label},
                      {"seed", result.cell->seed()},

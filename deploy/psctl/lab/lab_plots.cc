@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <utility>
 
-#include "common/base/utf8.h"
 #include "deploy/psctl/compare/chart.h"
 #include "deploy/psctl/compare/chart_scale.h"
 #include "deploy/psctl/compare/plot_style.h"
@@ -21,6 +21,13 @@ namespace {
 constexpr double kWidth = 640;
 constexpr double kHeight = 360;
 constexpr double kLegendLine = 18;
+
+// The plot with a text beside each point is as wide as two others.
+constexpr double kWideWidth = 1300;
+constexpr double kWideHeight = 520;
+
+// The space to the right of a chart, for its last label.
+constexpr double kRight = 12;
 constexpr int kTicks = 6;
 
 // Longer legends would bury their plot; the tables name the points.
@@ -58,6 +65,7 @@ struct PlotSpec {
   /// A line to compare with.
   Curve ideal = {};
   bool begins_at_zero = false;
+  bool is_wide = false;
   std::vector<std::pair<double, std::string>> x_ticks = {};  // Empty: numbers.
 };
 
@@ -77,7 +85,7 @@ ChartScale XScale(const PlotSpec& spec) {
     for (const Mark& mark : series.marks) high = std::max(high, mark.x);
   }
   if (spec.x_ticks.empty()) return ChartScale::Around(low, high, kTicks);
-  const double margin = std::max(0.25, (high - low) / 12);
+  const double margin = (high - low) / 12 + (high == low ? 1 : 0);
   ChartScale scale = {.low = low - margin, .high = high + margin, .ticks = {}};
   for (const auto& [tick, label] : spec.x_ticks) {
     scale.ticks.push_back(tick);
@@ -103,13 +111,15 @@ ChartScale YScale(const PlotSpec& spec) {
 std::string Draw(const PlotSpec& spec) {
   const size_t lines = spec.legend.size() <= kLegendMax ? spec.legend.size() : 0;
   const double legend = kLegendLine * static_cast<double>(lines);
-  SvgDocument document(kWidth, kHeight + legend, spec.title, "");
+  const double width = spec.is_wide ? kWideWidth : kWidth;
+  const double height = spec.is_wide ? kWideHeight : kHeight;
+  SvgDocument document(width, height + legend, spec.title, "");
   for (size_t i = 0; i < lines; ++i) {
     const double y = kLegendLine * (static_cast<double>(i) + 0.5);
     document.Rectangle({64, y - 5}, 16, 10, "fill-" + PlotColor(spec.legend[i].first));
     document.Text({88, y + 4}, spec.legend[i].second, "legend");
   }
-  Chart chart(document, {{0, legend}, kWidth, kHeight},
+  Chart chart(document, {{0, legend}, width - kRight, height},
               {.title = spec.title, .x = spec.x, .y_unit = spec.y_unit}, XScale(spec),
               YScale(spec));
   if (!spec.ideal.empty()) chart.DrawLine(spec.ideal, kGrey);
@@ -124,7 +134,12 @@ std::string Draw(const PlotSpec& spec) {
       chart.DrawInterval(mark.x, mark.y.mean - *mark.y.half_width, mark.y.mean + *mark.y.half_width,
                          color);
     }
-    for (size_t i = 0; i < series.labels.size(); ++i) chart.DrawText(curve[i], series.labels[i]);
+  }
+  // The texts come last, so that each finds a place.
+  for (const Series& series : spec.series) {
+    for (size_t i = 0; i < series.labels.size(); ++i) {
+      chart.DrawText({series.marks[i].x, series.marks[i].y.mean}, series.labels[i]);
+    }
   }
   return Element(std::move(document));
 }
@@ -223,24 +238,44 @@ void AddErrorCurves(const LabReport& report, const Coloring& colors, bool by_tim
       plots);
 }
 
+/// Returns the numbers 1, 2 and 5 times powers of ten around a range, each with its logarithm.
+std::vector<std::pair<double, std::string>> LogTicks(double low, double high) {
+  std::vector<std::pair<double, std::string>> ticks;
+  for (double power = std::pow(10, std::floor(std::log10(low))); power <= high; power *= 10) {
+    for (const double factor : {1.0, 2.0, 5.0}) {
+      const double value = factor * power;
+      if (value < low / 2.5 || value > high * 2.5) continue;
+      ticks.emplace_back(std::log10(value), fmt::format("{:g}", value));
+    }
+  }
+  return ticks;
+}
+
 void AddSigmaMuLambda(const LabReport& report, const Coloring& colors,
                       std::vector<LabPlot>& plots) {
   PlotSpec spec = {.title = "(σ, μ, λ): test error against time",
-                   .x = std::string(report.time_unit()) + " of training",
+                   .x = std::string(report.time_unit()) + " of training (logarithmic)",
                    .y_unit = "%",
                    .legend = colors.Legend(),
-                   .series = {}};
+                   .series = {},
+                   .is_wide = true};
+  double least = std::numeric_limits<double>::infinity();
+  double most = 0;
   for (const PointResult& point : report.points) {
     std::vector<double> errors;
     for (const CellResult* result : point.results) {
       if (result->error && result->time) errors.push_back(*result->error);
     }
-    if (errors.empty()) continue;
+    const std::optional<MeanInterval> time = point.Mean(&CellResult::time);
+    if (errors.empty() || time->mean <= 0) continue;
+    least = std::min(least, time->mean);
+    most = std::max(most, time->mean);
     spec.series.push_back({.color = colors.Of(point),
                            .is_line = false,
-                           .marks = {{point.Mean(&CellResult::time)->mean, Percent(errors)}},
+                           .marks = {{std::log10(time->mean), Percent(errors)}},
                            .labels = {SigmaMuLambda(point)}});
   }
+  if (most > 0) spec.x_ticks = LogTicks(least, most);
   Add(std::move(spec),
       "Each marker is a point of the grid: its staleness, mini-batch and number of workers. Down "
       "and to the left is better.",
@@ -288,9 +323,10 @@ void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
     for (size_t i = 0; i < report.cells->axes.size(); ++i) {
       const CellValue& value = point.cell->values[i];
       if (value.key == "cluster.workers") continue;
-      const std::string& written = value.written;
+      if (value.value.empty()) continue;
+      const bool follows = value.written.starts_with('=');
       others += fmt::format("{}{}{}{}", others.empty() ? "" : ", ", report.cells->axes[i],
-                            written.starts_with('=') ? " " : "=", written);
+                            follows ? " = " : "=", value.written.substr(follows ? 1 : 0));
     }
     const std::optional<MeanInterval> rate = point.Mean(&CellResult::rate);
     if (rate && rate->mean > 0) rates[others][point.cell->settings.cluster.workers] = *rate;
@@ -353,12 +389,12 @@ LabPlot SigmaPlot(const LabReport& report, const PointResult& point, size_t colo
   x.high = static_cast<double>(columns.size()) * width - 0.5;
   std::erase_if(x.ticks, [&](double tick) { return tick > x.high; });
   const std::string label = CellLabel(report.cells->axes, point.cell->values);
-  constexpr size_t kTitleBytesMax = 40;
-  const std::string title(CutUtf8(label, kTitleBytesMax));
   SvgDocument document(kSmallWidth, kSmallHeight, "Staleness of " + label, "");
-  Chart chart(document, {{0, 0}, kSmallWidth, kSmallHeight},
-              {.title = title, .x = "staleness σ, in updates", .y_unit = "%"}, x,
-              ChartScale::Around(0, 100, 4));
+  Chart chart(document, {{0, 0}, kSmallWidth - kRight, kSmallHeight},
+              {.title = "(σ, μ, λ) = " + SigmaMuLambda(point),
+               .x = "staleness σ, in updates",
+               .y_unit = "%"},
+              x, ChartScale::Around(0, 100, 4));
   const double tallest = std::ranges::max(columns);
   Curve distribution;
   double up_to = 0;

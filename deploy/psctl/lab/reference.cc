@@ -142,7 +142,7 @@ std::variant<std::vector<ReferenceRow>, std::vector<Diagnostic>> ParseReference(
           diagnostics.Report(source, fmt::format("{} is no number: {}", columns[i], cells[i]));
         }
       } else if (!keys[i].empty()) {
-        row.keys[keys[i]] = cells[i];
+        row.keys.emplace_back(keys[i], cells[i]);
       } else {
         row.others.emplace_back(columns[i], cells[i]);
       }

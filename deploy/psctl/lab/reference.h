@@ -2,10 +2,10 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_LAB_REFERENCE_H_
 
 #include <cstddef>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -19,8 +19,8 @@ namespace slipstream {
 struct ReferenceRow {
   int line = 0;
 
-  /// Texts, by the whole path of the key.
-  std::map<std::string, std::string> keys;
+  /// Whole paths of keys and their values, in the order of the columns.
+  std::vector<std::pair<std::string, std::string>> keys;
   double error_percent = 0;
 
   /// The other columns, in their order.

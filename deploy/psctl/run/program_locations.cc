@@ -84,8 +84,4 @@ absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir) {
   return FindProgram("ps_evaluate", "worker", "PS_EVALUATE_BINARY", bin_dir);
 }
 
-absl::StatusOr<std::string> FindLab(std::string_view bin_dir) {
-  return FindProgram("ps_lab", "deploy/lab", "PS_LAB_BINARY", bin_dir);
-}
-
 }  // namespace slipstream

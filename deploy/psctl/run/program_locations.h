@@ -30,14 +30,11 @@ absl::StatusOr<ProgramPaths> FindPrograms(std::string_view bin_dir);
 /// found on PATH. NOT_FOUND if there is none that can be executed.
 absl::StatusOr<std::string> FindOnPath(const std::string& program);
 
-/// Finds ps_lab, which runs in virtual time; PS_LAB_BINARY names it.
+/// Finds ps_lab, the laboratory, in the same way; PS_LAB_BINARY names it.
 absl::StatusOr<std::string> FindLab(std::string_view bin_dir);
 
 /// Finds ps_evaluate, as FindPrograms does the others; PS_EVALUATE_BINARY names it.
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir);
-
-/// Finds ps_lab in the same way; PS_LAB_BINARY names it.
-absl::StatusOr<std::string> FindLab(std::string_view bin_dir);
 
 }  // namespace slipstream
 

@@ -127,6 +127,21 @@ TEST(RunConfigTest, VariablesOfTheProgramsAreNoKeys) {
   SpecOf("model: {preset: mlp}", overrides);
 }
 
+TEST(RunConfigTest, ReadsAPartOfAnotherFile) {
+  DiagnosticList diagnostics;
+  const auto file =
+      ParseYaml("run:\n  model: {preset: mlp}\n  seed: 2\n", "grid.yaml", diagnostics);
+  ASSERT_TRUE(file.has_value());
+  const YamlNode& run = file->entries.at(0).value;
+
+  EXPECT_EQ(std::get<RunSpec>(ReadRunConfig(run)).seed, 2u);
+  EXPECT_EQ(std::get<RunSpec>(ReadRunConfig(run, Set({"seed=3"}))).seed, 3u);
+
+  const auto wrong = ParseYaml("run:\n  sead: 2\n", "grid.yaml", diagnostics);
+  const ConfigResult result = ReadRunConfig(wrong->entries.at(0).value);
+  EXPECT_EQ(std::get<std::vector<Diagnostic>>(result).at(0).source, (Source{"grid.yaml", 2, 3}));
+}
+
 TEST(RunConfigTest, OverridesOfListsMayLeaveOutBrackets) {
   const auto servers = [](const std::string& flag) {
     return SpecOf("model: {preset: mlp}", Set({flag})).cluster.servers;

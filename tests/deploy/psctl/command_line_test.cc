@@ -55,6 +55,22 @@ TEST(CommandLineTest, KnowsEveryCommand) {
   EXPECT_EQ(Parsed<StatusArguments>({"status", "--coordinator", "h:1"}).coordinator, "h:1");
 }
 
+TEST(CommandLineTest, KnowsTheCommandsOfTheLaboratory) {
+  const auto run =
+      Parsed<LabArguments>({"lab", "run", "grid.yaml", "--dir", "d", "--only", "failed"});
+
+  EXPECT_EQ(run.action, LabArguments::Action::kRun);
+  EXPECT_EQ(run.grid, "grid.yaml");
+  EXPECT_EQ(run.directory, "d");
+  EXPECT_TRUE(run.only_failed);
+  EXPECT_FALSE(run.is_dry);
+  EXPECT_TRUE(Parsed<LabArguments>({"lab", "run", "g", "--dry-run"}).is_dry);
+  EXPECT_EQ(Parsed<LabArguments>({"lab", "status", "g", "-o", "json"}).format, OutputFormat::kJson);
+  EXPECT_EQ(Parsed<LabArguments>({"lab", "report", "g"}).action, LabArguments::Action::kReport);
+  EXPECT_EQ(Refused({"lab", "run", "g", "--only", "pending"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"lab"}), ExitCode::kUsage);
+}
+
 TEST(CommandLineTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(Refused({}), ExitCode::kUsage);
   EXPECT_EQ(Refused({"fly"}), ExitCode::kUsage);

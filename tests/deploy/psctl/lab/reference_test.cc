@@ -51,8 +51,9 @@ TEST_F(ReferenceTest, MatchesTheLettersOfTheLiterature) {
   const std::vector<ReferenceRow> rows = Rows(kTable);
 
   ASSERT_EQ(rows.size(), 3u);
-  EXPECT_EQ(rows[1].keys.at("consistency.n"), "30");
-  EXPECT_EQ(rows[1].keys.at("training.batch_size"), "4");
+  EXPECT_THAT(rows[1].keys, testing::ElementsAre(testing::Pair("consistency.n", "30"),
+                                                 testing::Pair("training.batch_size", "4"),
+                                                 testing::Pair("cluster.workers", "30")));
   EXPECT_EQ(rows[1].error_percent, 18.41);
   EXPECT_EQ(rows[1].others.at(0).second, "2073");
 }
