@@ -89,7 +89,7 @@ absl::StatusOr<ComputeCosts> MeasureCompute(const RunSpec& run, absl::Duration b
                                      .precision = run.compute.precision,
                                      .deterministic = run.compute.deterministic});
   if (!plan.ok()) return plan.status();
-  FillInitialValues(net.layout, run.seed, (*plan)->weights_host());
+  FillInitialValues(net.layout, run.seed, (*plan)->weights_host(), net.normal_weights);
   (*plan)->WeightsArrived({0, net.layout.parameters()});
 
   const RandomExamples random(size, net.input().elements(), net.outputs());

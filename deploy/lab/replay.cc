@@ -10,7 +10,7 @@
 #include "common/settings/shards.h"
 #include "common/wire/chunk_wire.h"
 #include "deploy/lab/virtual_checks.h"
-#include "worker/model/initial_values.h"
+#include "worker/training/first_weights.h"
 #include "worker/training/model_shapes.h"
 
 namespace slipstream {
@@ -95,14 +95,14 @@ absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(Options options, const Data
     lanes.push_back(*std::move(lane));
   }
   return std::unique_ptr<Replay>(
-      new Replay(std::move(options), data, shapes->layout, *map, std::move(lanes)));
+      new Replay(std::move(options), data, *shapes, *map, std::move(lanes)));
 }
 
-Replay::Replay(Options options, const DataSplits& data, TensorLayout layout, ShardMap map,
+Replay::Replay(Options options, const DataSplits& data, NetShapes net, ShardMap map,
                std::vector<std::unique_ptr<ComputeLane>> lanes)
     : options_(std::move(options)),
       data_(data),
-      layout_(std::move(layout)),
+      net_(std::move(net)),
       map_(std::move(map)),
       shards_(options_.logs.size()),
       pool_(std::move(lanes)) {
@@ -192,7 +192,7 @@ absl::Status Replay::Begin() {
   orders_.run = kRun;
   orders_.phase = Phase::kInitializing;
   orders_.model =
-      ModelOrders{layout_, map_, options_.run.training.steps(per_epoch), per_epoch, examples};
+      ModelOrders{net_.layout, map_, options_.run.training.steps(per_epoch), per_epoch, examples};
   orders_.view.number = ViewNumber{1};
   Incarnation unused{uint64_t{1} << 40};
   for (uint32_t i = 0; i < options_.run.cluster.workers; ++i) {
@@ -204,7 +204,8 @@ absl::Status Replay::Begin() {
   orders_.grant = kGrant;
   orders_.initializer = {kRun, WorkerId{0}, orders_.view.members.front().incarnation};
   std::vector<float> weights(map_.parameters());
-  FillInitialValues(layout_, options_.run.seed, weights);
+  absl::Status filled = FillFirstWeights(options_.run, net_, weights);
+  if (!filled.ok()) return filled;
   for (uint32_t i = 0; i < shards_.size(); ++i) {
     VirtualServer& server = *shards_[i].server;
     server.OnOrders(orders_);
@@ -372,8 +373,9 @@ std::optional<ReceivedValues> Replay::ValuesOf(WorkerId worker, ShardId shard,
 
 PushEncoder* Replay::EncoderOf(WorkerId worker, ShardId shard) {
   if (options_.run.wire.push_codec == Encoding::kFp32) return nullptr;
-  const auto encoders = encoders_.try_emplace(worker, options_.run.wire.push_codec, map_, 1,
-                                              PushEncoders::FrozenIn(options_.run, layout_, map_));
+  const auto encoders =
+      encoders_.try_emplace(worker, options_.run.wire.push_codec, map_, 1,
+                            PushEncoders::FrozenIn(options_.run, net_.layout, map_));
   return encoders.first->second.Of(shard, 0);
 }
 

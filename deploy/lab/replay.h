@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/shard_map.h"
-#include "common/layout/tensor_layout.h"
+#include "common/model/net_shapes.h"
 #include "common/settings/run_spec.h"
 #include "deploy/lab/compute_pool.h"
 #include "deploy/lab/event_queue.h"
@@ -99,7 +99,7 @@ class Replay {
     std::map<std::pair<WorkerId, Incarnation>, uint64_t> clocks;
   };
 
-  Replay(Options options, const DataSplits& data, TensorLayout layout, ShardMap map,
+  Replay(Options options, const DataSplits& data, NetShapes net, ShardMap map,
          std::vector<std::unique_ptr<ComputeLane>> lanes);
 
   void Index();
@@ -125,7 +125,7 @@ class Replay {
   // Constant after construction.
   const Options options_;
   const DataSplits& data_;
-  const TensorLayout layout_;
+  const NetShapes net_;
   const ShardMap map_;
 
   EventQueue queue_;

@@ -6,13 +6,12 @@
 #include <string>
 #include <utility>
 
-#include "common/model_file/model_file.h"
 #include "deploy/lab/virtual_checks.h"
 #include "server/control_plane/coordinator_messages.h"
 #include "server/status/coordinator_facts.h"
 #include "server/status/run_status.h"
-#include "worker/model/initial_values.h"
 #include "worker/training/evaluation_report.h"
+#include "worker/training/first_weights.h"
 #include "worker/training/model_shapes.h"
 
 namespace slipstream {
@@ -51,18 +50,20 @@ absl::StatusOr<std::unique_ptr<VirtualRun>> VirtualRun::Make(Options options,
     lanes.push_back(*std::move(lane));
   }
   std::unique_ptr<VirtualRun> made(
-      new VirtualRun(std::move(options), data, shapes->layout, std::move(lanes)));
+      new VirtualRun(std::move(options), data, *shapes, std::move(lanes)));
   if (absl::Status opened = made->MakeServers(); !opened.ok()) return opened;
   return made;
 }
 
-VirtualRun::VirtualRun(Options options, const DataSplits& data, TensorLayout layout,
+VirtualRun::VirtualRun(Options options, const DataSplits& data, NetShapes net,
                        std::vector<std::unique_ptr<ComputeLane>> lanes)
     : options_(std::move(options)),
       data_(data),
-      layout_(std::move(layout)),
-      initial_([this](std::span<float> weights) { return FillFirstWeights(weights); }),
-      keeper_(kRun, {options_.save_dir}, options_.run, layout_),
+      net_(std::move(net)),
+      initial_([this](std::span<float> weights) {
+        return FillFirstWeights(options_.run, net_, weights);
+      }),
+      keeper_(kRun, {options_.save_dir}, options_.run, net_.layout),
       coordinator_(kRun, options_.run, queue_.now()),
       links_(options_.world.network, options_.run.cluster.workers,
              static_cast<uint32_t>(options_.run.cluster.servers.size())),
@@ -76,7 +77,7 @@ VirtualRun::VirtualRun(Options options, const DataSplits& data, TensorLayout lay
            .links = links_,
            .pool = pool_,
            .times = times_,
-           .layout = layout_,
+           .layout = net_.layout,
            .examples = data.train.count(),
            .on_coordinator_called = [this] { OnCoordinatorCalled(); }} {}
 
@@ -197,7 +198,7 @@ void VirtualRun::BeginEvaluation() {
   measuring_ = std::make_unique<Measuring>();
   Measuring& measuring = *measuring_;
   measuring.order = *order;
-  measuring.weights.resize(layout_.parameters());
+  measuring.weights.resize(net_.layout.parameters());
   measuring.reading.examples = std::numeric_limits<uint64_t>::max();
   const ShardMap& map = coordinator_.orders().model->shard_map;
   for (uint32_t i = 0; i < servers_.size(); ++i) {
@@ -231,16 +232,6 @@ void VirtualRun::EndEvaluation() {
   // It is refused if the order was withdrawn meanwhile.
   const absl::Status taken = Take(coordinator_, report, queue_.now());
   if (taken.ok()) OnCoordinatorCalled();
-}
-
-absl::Status VirtualRun::FillFirstWeights(std::span<float> weights) const {
-  const std::string& path = options_.run.model_files.init;
-  if (path.empty()) {
-    FillInitialValues(layout_, options_.run.seed, weights);
-    return absl::OkStatus();
-  }
-  const absl::StatusOr<ModelFile> file = ModelFile::Open(path);
-  return file.ok() ? file->Read(layout_, weights) : file.status();
 }
 
 // Status.

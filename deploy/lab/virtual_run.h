@@ -11,7 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "common/layout/tensor_layout.h"
+#include "common/model/net_shapes.h"
 #include "common/settings/run_spec.h"
 #include "deploy/lab/compute_pool.h"
 #include "deploy/lab/compute_times.h"
@@ -71,7 +71,7 @@ class VirtualRun {
   uint64_t events() const { return queue_.steps(); }
 
  private:
-  VirtualRun(Options options, const DataSplits& data, TensorLayout layout,
+  VirtualRun(Options options, const DataSplits& data, NetShapes net,
              std::vector<std::unique_ptr<ComputeLane>> lanes);
 
   absl::Status MakeServers();
@@ -92,12 +92,11 @@ class VirtualRun {
   // Evaluations, which take no virtual time.
   void BeginEvaluation();
   void EndEvaluation();
-  absl::Status FillFirstWeights(std::span<float> weights) const;
 
   // Constant after construction.
   const Options options_;
   const DataSplits& data_;
-  const TensorLayout layout_;
+  const NetShapes net_;
   const std::function<absl::Status(std::span<float>)> initial_;
   const ModelKeeper keeper_;
 

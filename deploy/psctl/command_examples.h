@@ -75,6 +75,13 @@ inline constexpr char kLabReportExamples[] =
     "the\n"
     "lab directory.";
 
+inline constexpr char kLabReplayExamples[] =
+    "Examples:\n"
+    "  psctl run run.yaml --push-log --run-dir runs/one\n"
+    "  psctl lab replay runs/one\n"
+    "  psctl lab replay runs/one --set optimizer.staleness_scaling=per_gradient\n"
+    "It prints one JSON object, and exits with 0 if the weights are the run's, bit for bit.";
+
 inline constexpr char kCompareExamples[] =
     "Examples:\n"
     "  psctl compare runs/async-*/ runs/hardsync-*/\n"

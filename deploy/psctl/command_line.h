@@ -229,11 +229,17 @@ struct SaveArguments {
 
 /// Runs a grid of runs, or says how far it is.
 struct LabArguments {
-  enum class Action { kRun, kStatus, kReport };
+  enum class Action { kRun, kStatus, kReport, kReplay };
   Action action = Action::kRun;
 
-  /// The path of the grid's file.
+  /// The path of the grid's file; for `replay`, the directory that a run has left.
   std::string grid;
+
+  /// Settings of all cells; for `replay`, what would have been set instead.
+  std::vector<std::string> overrides;
+
+  /// For `replay`: how many threads compute.
+  uint32_t threads = 1;
 
   /// The lab directory. If empty, runs/lab-<the grid's name>.
   std::string directory;
@@ -275,8 +281,7 @@ using Arguments =
                  PlanArguments, LabArguments, StatusArguments, StopArguments, ChangeArguments,
                  PullArguments, CertsInitArguments, CertsShowArguments, CertsRenewArguments,
                  CheckpointArguments, SaveArguments, DrainArguments, DoctorArguments,
-                 CompletionArguments,
-                 CompleteArguments>;
+                 CompletionArguments, CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

@@ -15,8 +15,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
-#include "tests/simulation/chance.h"
 #include "deploy/lab/event_queue.h"
+#include "tests/simulation/chance.h"
 #include "tests/simulation/scenario.h"
 
 namespace slipstream {

@@ -10,12 +10,12 @@
 #include "common/base/ids.h"
 #include "common/layout/shard_map.h"
 #include "common/layout/tensor_layout.h"
+#include "deploy/lab/event_queue.h"
 #include "server/core/orders.h"
 #include "server/core/saved_version.h"
 #include "server/data_plane/shard_save.h"
 #include "server/storage/checkpoint_store.h"
 #include "tests/simulation/chance.h"
-#include "deploy/lab/event_queue.h"
 #include "tests/simulation/network.h"
 
 namespace slipstream {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "tests/simulation/chance.h"
 #include "deploy/lab/event_queue.h"
+#include "tests/simulation/chance.h"
 #include "tests/simulation/held_effects.h"
 #include "tests/simulation/scenario.h"
 

@@ -11,11 +11,11 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "deploy/lab/event_queue.h"
 #include "server/data_plane/shard_log.h"
 #include "server/data_plane/shard_recorder.h"
 #include "server/storage/log_segment.h"
 #include "tests/simulation/chance.h"
-#include "deploy/lab/event_queue.h"
 #include "tests/simulation/held_effects.h"
 #include "tests/simulation/network.h"
 #include "tests/simulation/sim_disk.h"

@@ -8,10 +8,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "deploy/lab/event_queue.h"
 #include "server/control_plane/server_orders.h"
 #include "server/control_plane/server_talk.h"
 #include "server/core/orders.h"
-#include "deploy/lab/event_queue.h"
 #include "tests/simulation/network.h"
 
 namespace slipstream {

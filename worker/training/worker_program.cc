@@ -29,6 +29,7 @@
 #include "worker/data/model_fit.h"
 #include "worker/model/initial_values.h"
 #include "worker/training/evaluator.h"
+#include "worker/training/first_weights.h"
 #include "worker/training/local_steps.h"
 #include "worker/training/model_keeper.h"
 #include "worker/training/model_shapes.h"
@@ -237,7 +238,8 @@ absl::Status WorkerProgram::PrepareModel() {
   const auto send = [this](uint64_t grant) -> absl::Status {
     LogInfo("initialising the model", {{"grant", grant}});
     const std::span<float> weights = plans_.slot(0).weights_host();
-    if (absl::Status filled = FillFirstWeights(weights); !filled.ok()) return filled;
+    if (absl::Status filled = FillFirstWeights(settings_, net_, weights); !filled.ok())
+      return filled;
     return client_->Initialize(grant, weights);
   };
   return slipstream::PrepareModel(coordinator_, joined_.identity, proposal,
@@ -255,21 +257,6 @@ void WorkerProgram::TrySaving(ModelProposal& proposal) {
   proposal.can_save = works.ok();
   proposal.saving_failure = std::string(works.message());
   if (!works.ok()) LogError("this worker cannot save weights", {{"reason", works.message()}});
-}
-
-absl::Status WorkerProgram::FillFirstWeights(std::span<float> weights) {
-  const std::string& path = settings_.model_files.init;
-  if (path.empty()) {
-    FillInitialValues(net_.layout, settings_.seed, weights, net_.normal_weights);
-    return absl::OkStatus();
-  }
-  const absl::StatusOr<ModelFile> file = ModelFile::Open(path);
-  absl::Status read = file.ok() ? file->Read(net_.layout, weights) : file.status();
-  if (!read.ok()) {
-    return absl::Status(read.code(), "model.init: " + std::string(read.message()));
-  }
-  LogInfo("starting from saved weights", {{"path", path}, {"sha256", WeightsSha256(weights)}});
-  return absl::OkStatus();
 }
 
 absl::Status WorkerProgram::ConnectToOthers() {

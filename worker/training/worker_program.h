@@ -81,9 +81,6 @@ class WorkerProgram {
   /// Finds out whether this worker can save weights, and has the proposal say so.
   void TrySaving(ModelProposal& proposal);
 
-  /// Fills in the weights that the run starts from.
-  absl::Status FillFirstWeights(std::span<float> weights);
-
   /// Goes on with the state of an earlier process, and prepares to save this one's, if the run asks
   /// for that.
   void TakeUpState();

@@ -50,7 +50,8 @@ struct Laboratory {
 };
 
 /// Reads the grid, or prints all errors.
-std::variant<Laboratory, ExitCode> Open(const std::string& path) {
+std::variant<Laboratory, ExitCode> Open(const std::string& path,
+                                        const std::vector<std::string>& overrides) {
   std::error_code error;
   const ExitCode refused = fs::exists(path, error) ? ExitCode::kConfiguration : ExitCode::kIo;
   const auto complain = [refused](const std::vector<Diagnostic>& errors) {
@@ -58,7 +59,7 @@ std::variant<Laboratory, ExitCode> Open(const std::string& path) {
     return refused;
   };
   Laboratory lab;
-  auto grid = LoadGrid(path);
+  auto grid = LoadGrid(path, overrides);
   if (const auto* errors = std::get_if<std::vector<Diagnostic>>(&grid)) return complain(*errors);
   lab.grid = std::get<Grid>(std::move(grid));
   auto cells = ExpandGrid(lab.grid);
@@ -246,10 +247,22 @@ int ShowStatus(const LabArguments& arguments, const Laboratory& lab) {
   return static_cast<int>(ExitCode::kOk);
 }
 
+int ReplayRun(const LabArguments& arguments) {
+  const absl::StatusOr<std::string> program = FindLab(arguments.bin_dir);
+  if (!program.ok()) return EndWith(program.status());
+  std::vector<std::string> words = {"replay", arguments.grid, "--threads",
+                                    std::to_string(arguments.threads)};
+  for (const std::string& override : arguments.overrides) {
+    words.insert(words.end(), {"--set", override});
+  }
+  return Become(*program, words);
+}
+
 }  // namespace
 
 int LabCommand(const LabArguments& arguments) {
-  const auto opened = Open(arguments.grid);
+  if (arguments.action == LabArguments::Action::kReplay) return ReplayRun(arguments);
+  const auto opened = Open(arguments.grid, arguments.overrides);
   if (const auto* code = std::get_if<ExitCode>(&opened)) return static_cast<int>(*code);
   const auto& lab = std::get<Laboratory>(opened);
   switch (arguments.action) {
@@ -258,6 +271,7 @@ int LabCommand(const LabArguments& arguments) {
     case LabArguments::Action::kStatus:
       return ShowStatus(arguments, lab);
     case LabArguments::Action::kReport:
+    case LabArguments::Action::kReplay:
       break;
   }
   return static_cast<int>(Report(lab, LabDirectory(DirectoryOf(arguments, lab.grid))));

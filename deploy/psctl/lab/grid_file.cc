@@ -27,17 +27,12 @@ constexpr std::string_view kWorld = "world";
 // Keys of this section are named whole, so that cluster.workers may be named short.
 constexpr std::string_view kTesting = "testing.";
 
-/// Reads at most one byte more than a YAML file may have. The message says why it cannot.
+/// Reads a file of YAML. The message says why it cannot.
 std::optional<std::string> ReadText(const std::string& path, const Source& source,
                                     DiagnosticList& diagnostics) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kYamlBytesMax + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  if (file.is_open() && !file.bad()) return text;
-  const std::string reason = errno != 0 ? std::strerror(errno) : "it cannot be read";
-  diagnostics.Report(source, fmt::format("cannot open {}: {}", path, reason));
+  absl::StatusOr<std::string> text = ReadYamlFile(path);
+  if (text.ok()) return *std::move(text);
+  diagnostics.Report(source, fmt::format("{}: {}", path, std::string(text.status().message())));
   return std::nullopt;
 }
 
@@ -51,7 +46,7 @@ class GridReader {
     grid_.world.kind = YamlNode::Kind::kMap;
   }
 
-  Grid Read(const YamlNode& root) {
+  Grid Read(const YamlNode& root, const std::vector<std::string>& overrides) {
     ReadKeys(root, "a grid",
              {{"name", &GridReader::ReadName},
               {"base", &GridReader::ReadBase},
@@ -72,6 +67,7 @@ class GridReader {
       Report(root.source,
              "a grid needs \"base\", the path of a run.yaml, or \"run\", its settings");
     }
+    for (const std::string& override : overrides) ReadOverride(override);
     return std::move(grid_);
   }
 
@@ -180,6 +176,25 @@ class GridReader {
     for (const YamlNode::Entry& entry : node.entries) {
       if (auto key = Key(entry)) grid_.settings.emplace_back(*std::move(key), entry.value);
     }
+  }
+
+  /// Reads key=value.
+  void ReadOverride(const std::string& text) {
+    YamlNode::Entry entry = {.key = text.substr(0, text.find('='))};
+    entry.key_source = entry.value.source = {.file = "--set " + text};
+    if (entry.key.size() == text.size()) {
+      return Report(entry.key_source, "a setting is written as KEY=VALUE");
+    }
+    entry.value.kind = YamlNode::Kind::kScalar;
+    entry.value.text = text.substr(entry.key.size() + 1);
+    const std::variant<std::string, UnknownKey> path = WholeKey(entry.key);
+    const auto is_it = [&path](const std::pair<GridKey, YamlNode>& setting) {
+      return setting.first.path == std::get<std::string>(path);
+    };
+    if (path.index() == 0 && std::erase_if(grid_.settings, is_it) > 0) {
+      taken_.erase(std::get<std::string>(path));
+    }
+    if (auto key = Key(entry)) grid_.settings.emplace_back(*std::move(key), entry.value);
   }
 
   /// Returns whether the values of an axis are there.
@@ -374,20 +389,22 @@ std::variant<std::string, UnknownKey> WholeKey(std::string_view name) {
 }
 
 std::variant<Grid, std::vector<Diagnostic>> ParseGrid(std::string_view text,
-                                                      const std::string& path) {
+                                                      const std::string& path,
+                                                      const std::vector<std::string>& overrides) {
   DiagnosticList diagnostics;
   const std::optional<YamlNode> root = ParseYaml(text, path, diagnostics);
   Grid grid;
-  if (root) grid = GridReader(path, diagnostics).Read(*root);
+  if (root) grid = GridReader(path, diagnostics).Read(*root, overrides);
   if (!diagnostics.empty()) return diagnostics.Sorted();
   return grid;
 }
 
-std::variant<Grid, std::vector<Diagnostic>> LoadGrid(const std::string& path) {
+std::variant<Grid, std::vector<Diagnostic>> LoadGrid(const std::string& path,
+                                                     const std::vector<std::string>& overrides) {
   DiagnosticList diagnostics;
   const std::optional<std::string> text = ReadText(path, {.file = path}, diagnostics);
   if (!text) return diagnostics.Sorted();
-  return ParseGrid(*text, path);
+  return ParseGrid(*text, path, overrides);
 }
 
 }  // namespace slipstream

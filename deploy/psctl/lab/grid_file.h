@@ -113,12 +113,14 @@ struct Grid {
 };
 
 /// Reads a grid from `text`. The file of `base`, and the path of a reference, are relative to the
-/// folder of `path`.
-std::variant<Grid, std::vector<Diagnostic>> ParseGrid(std::string_view text,
-                                                      const std::string& path);
+/// folder of `path`. `overrides`: settings of all cells as key=value, which take the place of those
+/// under `set`.
+std::variant<Grid, std::vector<Diagnostic>> ParseGrid(
+    std::string_view text, const std::string& path, const std::vector<std::string>& overrides = {});
 
 /// Reads the file at `path`.
-std::variant<Grid, std::vector<Diagnostic>> LoadGrid(const std::string& path);
+std::variant<Grid, std::vector<Diagnostic>> LoadGrid(
+    const std::string& path, const std::vector<std::string>& overrides = {});
 
 /// What is wrong with the name of a key.
 struct UnknownKey {

@@ -1,14 +1,9 @@
 #include "deploy/psctl/run/evaluate_command.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
-#include "common/process/exit_code.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/run/directory.h"
 #include "deploy/psctl/run/program_locations.h"
@@ -17,16 +12,6 @@ namespace slipstream {
 namespace {
 
 namespace fs = std::filesystem;
-
-int Become(const std::string& program, const std::vector<std::string>& arguments) {
-  std::vector<char*> words = {const_cast<char*>(program.c_str())};  // execv takes no const.
-  for (const std::string& argument : arguments)
-    words.push_back(const_cast<char*>(argument.c_str()));
-  words.push_back(nullptr);
-  execv(program.c_str(), words.data());
-  const std::string reason = std::strerror(errno);
-  return static_cast<int>(Complain(ExitCode::kIo, "cannot start " + program + ": " + reason));
-}
 
 }  // namespace
 

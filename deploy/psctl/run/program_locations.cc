@@ -2,11 +2,15 @@
 
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_split.h"
+#include "common/process/exit_code.h"
+#include "deploy/psctl/complaint.h"
 
 namespace slipstream {
 namespace {
@@ -82,6 +86,16 @@ absl::StatusOr<std::string> FindLab(std::string_view bin_dir) {
 
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir) {
   return FindProgram("ps_evaluate", "worker", "PS_EVALUATE_BINARY", bin_dir);
+}
+
+int Become(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<char*> words = {const_cast<char*>(program.c_str())};  // execv takes no const.
+  for (const std::string& argument : arguments)
+    words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  execv(program.c_str(), words.data());
+  const std::string reason = std::strerror(errno);
+  return static_cast<int>(Complain(ExitCode::kIo, "cannot start " + program + ": " + reason));
 }
 
 }  // namespace slipstream

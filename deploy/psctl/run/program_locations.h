@@ -36,6 +36,10 @@ absl::StatusOr<std::string> FindLab(std::string_view bin_dir);
 /// Finds ps_evaluate, as FindPrograms does the others; PS_EVALUATE_BINARY names it.
 absl::StatusOr<std::string> FindEvaluator(std::string_view bin_dir);
 
+/// Replaces this process by a program. Returns only if that fails: the exit code, once it has
+/// complained.
+int Become(const std::string& program, const std::vector<std::string>& arguments);
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_DEPLOY_PSCTL_RUN_PROGRAM_LOCATIONS_H_

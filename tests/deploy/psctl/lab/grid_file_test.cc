@@ -44,6 +44,22 @@ TEST(GridFileTest, TheBaseLiesBesideTheGrid) {
   EXPECT_EQ(grid->reference->path.substr(grid->reference->path.rfind('/')), "/r.csv");
 }
 
+TEST(GridFileTest, ASettingOfTheCommandLineTakesThePlaceOfTheFiles) {
+  const auto read = ParseGrid("run: {}\nset: {epochs: 3, seed: 4}\nproduct: {workers: [1, 2]}\n",
+                              "grid.yaml", {"training.epochs=5", "data.path=/data"});
+  const auto* const grid = std::get_if<Grid>(&read);
+  ASSERT_NE(grid, nullptr);
+  ASSERT_EQ(grid->settings.size(), 3);
+  EXPECT_EQ(grid->settings[0].first.path, "seed");
+  EXPECT_EQ(grid->settings[1].first.path, "training.epochs");
+  EXPECT_EQ(grid->settings[1].second.text, "5");
+  const auto refused =
+      ParseGrid("run: {}\nproduct: {workers: [1, 2]}\n", "grid.yaml", {"workers=3"});
+  ASSERT_EQ(refused.index(), 1);
+  EXPECT_EQ(std::get<1>(refused).front().ToString(),
+            "--set workers=3: error: cluster.workers has values already");
+}
+
 TEST(GridFileTest, AShortNameIsThatOfTheKeyWithTheFewestParts) {
   EXPECT_EQ(std::get<std::string>(WholeKey("workers")), "cluster.workers");
   EXPECT_EQ(std::get<std::string>(WholeKey("learning_rate")), "optimizer.learning_rate");

@@ -219,7 +219,7 @@ class LabTest(unittest.TestCase):
         self.write_grid(GRID + "product: {learning_rate: [fast]}\n")
         self.assertRegex(self.lab("run", code=78).stderr,
                          r"^grid\.yaml:11:27: error: optimizer\.learning_rate must be a number")
-        self.assertIn("cannot open missing.yaml", self.lab("run", grid="missing.yaml", code=74).stderr)
+        self.assertIn("missing.yaml: cannot open the file", self.lab("run", grid="missing.yaml", code=74).stderr)
 
     def test_the_examples_are_grids(self):
         table = self.lab("run", "--dry-run", grid=EXAMPLES / "rudra/table.yaml").stdout
