@@ -1,8 +1,5 @@
 #include "common/config/run_config.h"
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <optional>
 #include <utility>
 

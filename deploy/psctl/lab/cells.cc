@@ -166,20 +166,23 @@ class Assignment {
 };
 
 /// Returns the settings without what cannot change a result: the name, and an n of softsync that
-/// rounds to the same number of gradients in an update as another.
-RunSpec Canonical(RunSpec spec) {
+/// rounds to the same number of gradients in an update as another. `keeps_workers`: none is lost,
+/// after which the two n might round to different numbers.
+RunSpec Canonical(RunSpec spec, bool keeps_workers) {
   spec.name = "cell";
   PolicyParameters& parameters = spec.consistency.parameters;
   const ParameterKeys& keys = RowOf(spec.consistency.policy).parameters;
   constexpr std::string_view kN = "n";
   if (std::ranges::count(keys, kN) == 0 || !parameters.IsOn(kN)) return spec;
   const uint32_t workers = spec.cluster.workers;
-  parameters[kN] = std::floor(workers / spec.consistency.round_size(workers));
+  const uint32_t round_size = spec.consistency.round_size(workers);
+  // Rounds of one gradient stay that, however few workers there are.
+  if (keeps_workers || round_size == 1) parameters[kN] = std::floor(workers / round_size);
   return spec;
 }
 
-std::string IdOf(const Cell& cell, GridEngine engine) {
-  const RunSpec canonical = Canonical(cell.settings);
+std::string IdOf(const Cell& cell, GridEngine engine, bool keeps_workers) {
+  const RunSpec canonical = Canonical(cell.settings, keeps_workers);
   const std::string text = fmt::format("{}\n{}\n{}\n{}\n{}", kVersion, EngineName(engine),
                                        ToYaml(canonical), FingerprintText(canonical), cell.world);
   return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
@@ -350,7 +353,7 @@ class Expansion {
     }
     cell.world = MapText(world);
     cell.values = ValuesOf(cell.settings, world, places);
-    cell.id = IdOf(cell, grid_.engine);
+    cell.id = IdOf(cell, grid_.engine, FindIn(world, "workers") == nullptr);
     return cell;
   }
 

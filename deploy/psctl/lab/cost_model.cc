@@ -92,7 +92,8 @@ void CostModel::Learn(const Cell& cell, const CellCost& cost) {
   for (const uint32_t batch_size : {spec.training.batch_size, 0u}) {
     Sum& sum = learned_[batch_size];
     sum.work += WorkOf(spec);
-    sum.seconds += cost.cpu_seconds;
+    sum.core_seconds += cost.cpu_seconds;
+    sum.wall_seconds += cost.wall_seconds;
   }
   uint64_t& bytes = bytes_[spec.cluster.workers];
   bytes = std::max(bytes, cost.peak_bytes);
@@ -109,8 +110,14 @@ const CostModel::Sum* CostModel::LearnedFor(uint32_t batch_size) const {
 double CostModel::CoreSeconds(const Cell& cell) const {
   const Sum* const learned = LearnedFor(cell.settings.training.batch_size);
   const double seconds_per_work =
-      learned == nullptr ? 1 / kSpeed : learned->seconds / learned->work;
+      learned == nullptr ? 1 / kSpeed : learned->core_seconds / learned->work;
   return WorkOf(cell.settings) * seconds_per_work;
+}
+
+double CostModel::WallSeconds(const Cell& cell, size_t cores) const {
+  const Sum* const learned = LearnedFor(cell.settings.training.batch_size);
+  if (learned == nullptr) return CoreSeconds(cell) / static_cast<double>(cores);
+  return WorkOf(cell.settings) * learned->wall_seconds / learned->work;
 }
 
 CostEstimate CostModel::Estimate(const Cell& cell, uint32_t threads) const {

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_LAB_COST_MODEL_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_LAB_COST_MODEL_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -36,10 +37,14 @@ class CostModel {
   /// Returns the seconds of Estimate, which cost less to find out.
   double CoreSeconds(const Cell& cell) const;
 
+  /// Returns how long the cell takes on `cores`.
+  double WallSeconds(const Cell& cell, size_t cores) const;
+
  private:
   struct Sum {
     double work = 0;
-    double seconds = 0;
+    double core_seconds = 0;
+    double wall_seconds = 0;
   };
 
   /// Returns what has been learned for mini-batches of this size, or else for all; null if nothing.

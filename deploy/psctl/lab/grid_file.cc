@@ -4,10 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <set>
 #include <utility>
 
@@ -27,12 +24,12 @@ constexpr std::string_view kWorld = "world";
 // Keys of this section are named whole, so that cluster.workers may be named short.
 constexpr std::string_view kTesting = "testing.";
 
-/// Reads a file of YAML. The message says why it cannot.
+/// Reads a YAML file, or reports why it cannot.
 std::optional<std::string> ReadText(const std::string& path, const Source& source,
                                     DiagnosticList& diagnostics) {
   absl::StatusOr<std::string> text = ReadYamlFile(path);
   if (text.ok()) return *std::move(text);
-  diagnostics.Report(source, fmt::format("{}: {}", path, std::string(text.status().message())));
+  diagnostics.Report(source, path + ": " + std::string(text.status().message()));
   return std::nullopt;
 }
 
@@ -402,9 +399,10 @@ std::variant<Grid, std::vector<Diagnostic>> ParseGrid(std::string_view text,
 std::variant<Grid, std::vector<Diagnostic>> LoadGrid(const std::string& path,
                                                      const std::vector<std::string>& overrides) {
   DiagnosticList diagnostics;
-  const std::optional<std::string> text = ReadText(path, {.file = path}, diagnostics);
-  if (!text) return diagnostics.Sorted();
-  return ParseGrid(*text, path, overrides);
+  const absl::StatusOr<std::string> text = ReadYamlFile(path);
+  if (text.ok()) return ParseGrid(*text, path, overrides);
+  diagnostics.Report({.file = path}, std::string(text.status().message()));
+  return diagnostics.Sorted();
 }
 
 }  // namespace slipstream

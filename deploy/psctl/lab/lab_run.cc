@@ -227,15 +227,14 @@ absl::Status LabRun::End(const Running& running, const ChildProcess::End& end) {
 }
 
 absl::Duration LabRun::TimeLeft() const {
-  double core_seconds = 0;
-  for (const Cell* cell : waiting_) core_seconds += costs_.CoreSeconds(*cell);
+  const size_t cores = options_.core_groups.front().size();
+  double seconds = 0;
+  for (const Cell* cell : waiting_) seconds += costs_.WallSeconds(*cell, cores);
   for (const Running& running : running_) {
-    const double cores = static_cast<double>(options_.core_groups[running.core_group].size());
-    const double spent = absl::ToDoubleSeconds(absl::Now() - running.begin) * cores;
-    core_seconds += std::max(0.0, costs_.CoreSeconds(*running.cell) - spent);
+    const double spent = absl::ToDoubleSeconds(absl::Now() - running.begin);
+    seconds += std::max(0.0, costs_.WallSeconds(*running.cell, cores) - spent);
   }
-  const size_t cores = options_.core_groups.size() * options_.core_groups.front().size();
-  return absl::Seconds(core_seconds / static_cast<double>(cores));
+  return absl::Seconds(seconds / static_cast<double>(options_.core_groups.size()));
 }
 
 }  // namespace slipstream

@@ -78,6 +78,14 @@ TEST(CellsTest, CellsThatMeanTheSameAreOne) {
   EXPECT_EQ(CellLabel(grid.cells.axes, grid.cells.cells[0].same[0]), "n=30");
 }
 
+TEST(CellsTest, WhereWorkersAreLostRoundsMayComeToDiffer) {
+  const Expanded grid =
+      Expand("product: {n: [9, 10, 18, 30]}\nworld: {workers: [{worker: 3, leaves: 2s}]}\n");
+
+  // ⌊30/9⌋ = ⌊30/10⌋, but ⌊29/9⌋ > ⌊29/10⌋.
+  EXPECT_THAT(grid.Labels(), ElementsAre("n=9", "n=10", "n=18"));
+}
+
 TEST(CellsTest, RepeatsEachPointForEachSeed) {
   const Expanded grid = Expand("product: {n: [1, 30]}\nseeds: [7, 8, 9]\n");
 

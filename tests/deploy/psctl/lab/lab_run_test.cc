@@ -57,6 +57,7 @@ TEST(CostModelTest, LearnsFromCellsThatAreDone) {
   EXPECT_TRUE(costs.Estimate(cells[1], 1).is_learned);
   EXPECT_NEAR(costs.CoreSeconds(cells[1]), 30, 1e-9);
   EXPECT_NEAR(costs.CoreSeconds(cells[2]), 10, 1e-9) << "of the other mini-batch";
+  EXPECT_NEAR(costs.WallSeconds(cells[1], 1), 36, 1e-9);
   EXPECT_EQ(costs.Estimate(cells[3], 1).bytes, 1000u);
 
   costs.Learn(cells[2], {.wall_seconds = 12, .cpu_seconds = 5, .peak_bytes = 2000});

@@ -219,14 +219,15 @@ class LabTest(unittest.TestCase):
         self.write_grid(GRID + "product: {learning_rate: [fast]}\n")
         self.assertRegex(self.lab("run", code=78).stderr,
                          r"^grid\.yaml:11:27: error: optimizer\.learning_rate must be a number")
-        self.assertIn("missing.yaml: cannot open the file", self.lab("run", grid="missing.yaml", code=74).stderr)
+        self.assertIn("missing.yaml: error: cannot open the file",
+                      self.lab("run", grid="missing.yaml", code=74).stderr)
 
     def test_the_examples_are_grids(self):
         table = self.lab("run", "--dry-run", grid=EXAMPLES / "rudra/table.yaml").stdout
         self.assertIn("22 cells (0 left out, 0 mean the same as others)", table)
         self.assertIn("n=1, batch_size=128, workers=10", table)
         small = self.lab("run", "--dry-run", grid=EXAMPLES / "lab.yaml").stdout
-        self.assertIn("14 cells", small)
+        self.assertIn("21 cells", small)
 
     def test_runs_real_processes(self):
         self.write_grid(GRID.replace("name: tiny", "name: tiny\nengine: processes")
