@@ -212,6 +212,11 @@ absl::Status LabRun::End(const Running& running, const ChildProcess::End& end) {
   if (absl::Status settled = directory_.Settle(cell, has_failed, cost); !settled.ok()) {
     return settled;
   }
+  if (end.exit_code == static_cast<int>(ExitCode::kConfiguration)) {
+    return absl::InvalidArgumentError(
+        fmt::format("the settings of the cell {} are refused; {}/lab.log says why", label,
+                    directory_.FailedPath(cell.id)));
+  }
   if (has_failed) {
     --total_;
     return absl::OkStatus();

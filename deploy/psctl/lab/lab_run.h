@@ -27,7 +27,8 @@ absl::StatusOr<std::vector<std::vector<int>>> CoreGroups(const Grid& grid,
 std::vector<int> AvailableCores();
 
 /// Runs the cells of a grid that have no result, side by side, each group of cores one at a time.
-/// A cell that fails does not stop the others. Progress goes to stderr.
+/// A cell that fails does not stop the others, unless its program refuses its settings: it would
+/// refuse those of the others, too. Progress goes to stderr.
 ///
 /// Not thread-safe: main's thread owns it.
 class LabRun {
@@ -50,8 +51,8 @@ class LabRun {
          const StopSignal& stop, CostModel& costs, Options options);
 
   /// Runs the cells until all have a result or have failed, or until somebody asks to stop: the
-  /// cells under way are then ended, and leave nothing. Fails if files cannot be written or
-  /// programs cannot be started.
+  /// cells under way are then ended, and leave nothing. Fails if files cannot be written,
+  /// programs cannot be started, or settings are refused (INVALID_ARGUMENT).
   absl::Status Run();
 
  private:

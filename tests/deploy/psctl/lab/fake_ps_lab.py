@@ -2,7 +2,8 @@
 """Stands for ps_lab: leaves a run directory whose figures follow from the settings.
 
 In the directory FAKE_DIR, it adds a line with its cores to `starts`. While that has a file `hold`, it
-writes `held` and waits for ever. With a file `fail`, it fails; with `diverge`, the run diverges.
+writes `held` and waits for ever. With a file `fail`, it fails; with `refuse`, it refuses its settings; with
+`diverge`, the run diverges.
 """
 import argparse
 import hashlib
@@ -32,6 +33,9 @@ if (fake / "hold").exists():
     select.select([], [], [])
 if (fake / "fail").exists():
     sys.exit("error: told to fail")
+if (fake / "refuse").exists():
+    print("world.yaml:1:1: error: unknown key", file=sys.stderr)
+    sys.exit(78)
 
 digest = hashlib.sha256((settings + arguments.world.read_text()).encode()).hexdigest()
 error = int(digest[:4], 16) / 2**17

@@ -138,6 +138,11 @@ class LabTest(unittest.TestCase):
         self.assertEqual(len(self.starts()), 12)
         self.assertEqual({row["status"] for row in self.results()}, {"done"})
 
+    def test_settings_that_are_refused_end_the_grid(self):
+        (self.folder / "refuse").touch()
+        self.assertIn("world.yaml:1:1: error: unknown key", self.lab("run", code=78).stderr)
+        self.assertEqual(len(self.starts()), 1)
+
     def test_a_cell_that_diverged_is_a_result(self):
         (self.folder / "diverge").touch()
         self.lab("run")
