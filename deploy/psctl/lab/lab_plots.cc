@@ -331,10 +331,17 @@ void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
     const std::optional<MeanInterval> rate = point.Mean(&CellResult::rate);
     if (rate && rate->mean > 0) rates[others][point.cell->settings.cluster.workers] = *rate;
   }
+  double fewest = std::numeric_limits<double>::infinity();
+  for (const auto& [name, by_workers] : rates) fewest = std::min(fewest, by_workers.begin()->first);
+  // What is known of the fewest workers counts for all: one worker is the same under any policy.
+  std::vector<double> bases;
+  for (const auto& [name, by_workers] : rates) {
+    if (by_workers.contains(fewest)) bases.push_back(by_workers.at(fewest).mean);
+  }
   std::erase_if(rates, [](const auto& one) { return one.second.size() < 2; });
   if (rates.empty()) return;
-  const double fewest = rates.begin()->second.begin()->first;
   double most = fewest;
+  double highest = 1;
   PlotSpec spec = {.title = fmt::format("Speed-up over λ = {}", fewest),
                    .x = "λ, workers",
                    .y_unit = "×",
@@ -343,20 +350,22 @@ void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
                    .begins_at_zero = true};
   for (const auto& [name, by_workers] : rates) {
     Series series = {.color = spec.series.size(), .marks = {}};
-    const auto base = by_workers.begin();
+    const auto own = by_workers.find(fewest);
+    const double base = own == by_workers.end() ? MeanOfValues(bases) : own->second.mean;
     for (const auto& [workers, rate] : by_workers) {
       MeanInterval ratio = rate;
-      // A series that begins later begins on the ideal line.
-      const double factor = base->first / fewest / base->second.mean;
-      ratio.mean *= factor;
-      if (ratio.half_width) *ratio.half_width *= factor;
+      ratio.mean /= base;
+      if (ratio.half_width) *ratio.half_width /= base;
       series.marks.push_back({workers, ratio});
       most = std::max(most, workers);
+      highest = std::max(highest, ratio.mean);
     }
     spec.legend.emplace_back(series.color, name.empty() ? "all" : name);
     spec.series.push_back(std::move(series));
   }
-  spec.ideal = {{fewest, 1}, {most, most / fewest}};
+  // The ideal line ends where the plot does.
+  const double end = std::min(most, fewest * highest);
+  spec.ideal = {{fewest, 1}, {end, end / fewest}};
   Add(std::move(spec),
       fmt::format("Examples per {} over those of the fewest workers. The dashed line is the ideal.",
                   report.is_virtual() ? "virtual second" : "second"),
