@@ -6,7 +6,7 @@ usage() {
   cat <<'END'
 Usage: deploy/bundle.sh [--tests] [--no-setup] DIRECTORY
 
-Writes DIRECTORY/slipstream-VERSION.tar.xz: ps_server, ps_worker, ps_evaluate and psctl, for any
+Writes DIRECTORY/slipstream-VERSION.tar.xz: ps_server, ps_worker, ps_evaluate, ps_lab and psctl, for any
 x86-64 Linux with glibc 2.36 or newer (Debian 12, Ubuntu 24.04). They are linked statically; what
 Debian has no archive of travels in lib/, and what that needs. Where the CUDA toolkit is installed
 ($CUDA_HOME or /usr/local/cuda), ps_worker also computes on GPUs; the machine that it runs on then
@@ -55,7 +55,7 @@ if [[ $setup == yes ]]; then deploy/setup.sh; fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-targets=(//server:ps_server //worker:ps_worker //worker:ps_evaluate //deploy/psctl)
+targets=(//server:ps_server //worker:ps_worker //worker:ps_evaluate //deploy/lab:ps_lab //deploy/psctl)
 tests=()
 options=()
 if reason=$(tests/checks/cuda_toolkit.py); then
