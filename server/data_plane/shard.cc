@@ -75,9 +75,7 @@ Shard::Shard(const Options& options)
 void Shard::Restore(ShardState state) {
   machine_.Restore(std::move(state));
   // It may have released some that this shard's own state had not.
-  const std::vector<Version> kept = machine_.BasesKept();
-  std::erase_if(
-      bases_, [&kept](const auto& base) { return !std::ranges::binary_search(kept, base.first); });
+  std::erase_if(bases_, [this](const auto& base) { return !machine_.KeepsBase(base.first); });
 }
 
 // The model.
@@ -362,6 +360,7 @@ ShardResult Shard::Absorb(ShardOutput output) {
 void Shard::KeepBase(const ShardAnswer& answer) {
   if (!answer.weights.has_value() || answer.trainers.empty()) return;
   const Version version = answer.weights->version;
+  if (!machine_.KeepsBase(version)) return;  // Its worker has left meanwhile.
   // A save that lacks weights which were given is found when a gradient of theirs comes.
   if (is_redoing() && !kept_.contains(version)) return;
   const Weights& weights = kept_.at(version).weights;

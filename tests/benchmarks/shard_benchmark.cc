@@ -1,6 +1,6 @@
 // Measures what a shard decides and keeps for each push, by policy and number of workers.
 //
-//   shard_benchmark [values=1000] [pushes=20000]
+//   shard_benchmark [values=1000] [pushes=20000] [policy]
 //
 // One thread drives production's Shard: it picks one of the learners that have weights, at random,
 // and lets it push a gradient that asks for the next weights. A learner holds the weights that it
@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -201,10 +202,12 @@ class Farm {
   Shard shard_;
 };
 
-void Measure(uint64_t values, uint64_t pushes) {
+/// Measures the cases whose names begin with `policy`.
+void Measure(uint64_t values, uint64_t pushes, std::string_view policy) {
   std::printf("%-20s", "workers");
   for (const uint32_t workers : kWorkers) std::printf("%8u", workers);
   for (const Case& what : kCases) {
+    if (!std::string_view(what.name).starts_with(policy)) continue;
     std::printf("\n%-20s", what.name);
     for (const uint32_t workers : kWorkers) {
       if (what.policy == PolicyKind::kBackup && workers == 1) {
@@ -230,9 +233,10 @@ int main(int argc, char** argv) {
   const int values = argc > 1 ? std::atoi(argv[1]) : 1000;
   const int pushes = argc > 2 ? std::atoi(argv[2]) : 20'000;
   if (values < 1 || pushes < 1) {
-    std::fprintf(stderr, "usage: shard_benchmark [values=1000] [pushes=20000]\n");
+    std::fprintf(stderr, "usage: shard_benchmark [values=1000] [pushes=20000] [policy]\n");
     return 64;
   }
-  slipstream::benchmarks::Measure(static_cast<uint64_t>(values), static_cast<uint64_t>(pushes));
+  slipstream::benchmarks::Measure(static_cast<uint64_t>(values), static_cast<uint64_t>(pushes),
+                                  argc > 3 ? argv[3] : "");
   return 0;
 }

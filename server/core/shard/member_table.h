@@ -265,6 +265,7 @@ class MemberTable {
 
   /// Returns the versions that slots were given, each once, by age.
   std::vector<Version> VersionsGiven() const;
+  bool IsGiven(Version version) const { return given_.contains(version); }
 
   /// Returns the versions that slots were given once and are not any more, since the last call or
   /// since the table was read from a file.

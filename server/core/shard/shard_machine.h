@@ -244,6 +244,7 @@ class ShardMachine {
   /// each slot, or up to kBasesOfSlotMax while nothing of the slot's gradient has come. The shell
   /// keeps these, beginning with the answer that carries them.
   std::vector<Version> BasesKept() const { return members().VersionsGiven(); }
+  bool KeepsBase(Version version) const { return members().IsGiven(version); }
 
   /// Returns the versions that have ceased to be among BasesKept since the last call, or since the
   /// state was restored.
