@@ -250,6 +250,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   status.set_policy(present.policy());
   *status.mutable_policy_parameters() = present.parameters();
   status.set_round_size(facts.stages[facts.stage].consistency.round_size(spec.cluster.workers));
+  status.set_workers_expected(spec.cluster.workers);
   status.set_epochs_total(spec.training.epochs);
   status.set_seconds_max(spec.training.max_seconds);
   if (spec.durability.saves()) {

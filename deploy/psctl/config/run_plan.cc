@@ -16,6 +16,7 @@
 #include "common/model/presets.h"
 #include "common/settings/carried_state.h"
 #include "common/settings/policy_rows.h"
+#include "common/settings/same_rounds.h"
 #include "common/settings/shards.h"
 #include "common/settings/worker_memory.h"
 #include "deploy/psctl/text_table.h"
@@ -122,16 +123,21 @@ std::string RowText(const Row& row, const Values& values,
   return fmt::format("{} ({})", row.name, fmt::join(facts, ", "));
 }
 
-/// Returns "softsync (n = 4)", or "hardsync until epoch 2, then softsync (n = 4)".
+/// Returns "softsync (n = 4)", or "hardsync until epoch 2, then softsync (n = 18, the same as
+/// n = 30)".
 std::string PolicyText(const RunSpec& spec) {
+  const auto text_of = [&spec](const ConsistencySpec& consistency) {
+    std::vector<std::string> more;
+    if (const auto same = LargerSameN(consistency, spec.cluster.workers)) {
+      more.push_back(fmt::format("the same as n = {}", *same));
+    }
+    return RowText(RowOf(consistency.policy), consistency.parameters, more);
+  };
   std::string text;
   for (const PolicyStage& stage : spec.policies_before) {
-    const ConsistencySpec& consistency = stage.consistency;
-    text +=
-        fmt::format("{} until epoch {}, then ",
-                    RowText(RowOf(consistency.policy), consistency.parameters), stage.until_epoch);
+    text += fmt::format("{} until epoch {}, then ", text_of(stage.consistency), stage.until_epoch);
   }
-  return text + RowText(RowOf(spec.consistency.policy), spec.consistency.parameters);
+  return text + text_of(spec.consistency);
 }
 
 /// Returns "gradient (free lanes)", or "local_sgd (steps = 8), which servers apply by sgd with a

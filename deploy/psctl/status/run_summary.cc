@@ -16,6 +16,7 @@
 #include "common/json/json_number.h"
 #include "common/json/message_json.h"
 #include "common/settings/policy_rows.h"
+#include "common/settings/same_rounds.h"
 #include "common/settings/shards.h"
 #include "deploy/psctl/status/divergence.h"
 #include "deploy/psctl/status/durability_view.h"
@@ -136,6 +137,20 @@ Json AccuracyJson(const v1::EvaluationStatus& evaluation) {
   return is_there ? Json(evaluation.test_accuracy()) : Json(nullptr);
 }
 
+/// Returns the policy in force and its parameters.
+ConsistencySpec ConsistencyOf(const v1::RunStatus& status) {
+  ConsistencySpec consistency;
+  const auto row = std::ranges::find(kPolicyRows, status.policy(), &PolicyRow::name);
+  if (row == kPolicyRows.end()) return consistency;
+  consistency.policy = row->kind;
+  for (const v1::PolicyParameter& parameter : status.policy_parameters()) {
+    const bool is_known =
+        std::ranges::find(row->parameters, parameter.key()) != row->parameters.end();
+    if (is_known) consistency.parameters[parameter.key()] = parameter.value();
+  }
+  return consistency;
+}
+
 /// Returns the evaluation that says what the run has reached; null if there is none, or if the run
 /// diverged after the last one.
 const v1::EvaluationStatus* ResultOf(const v1::RunStatus& status) {
@@ -179,6 +194,9 @@ std::string PolicyText(const v1::RunStatus& status) {
     return fmt::format("{} (servers keep copies)", status.policy());
   facts.push_back(fmt::format("{} gradient{} per update", status.round_size(),
                               status.round_size() == 1 ? "" : "s"));
+  if (const auto same = LargerSameN(ConsistencyOf(status), status.workers_expected())) {
+    facts.push_back(fmt::format("as n = {}", *same));
+  }
   if (traits.adds_in_place()) facts.emplace_back("added in place, so reads may be torn");
   return fmt::format("{} ({})", status.policy(), fmt::join(facts, ", "));
 }

@@ -62,7 +62,8 @@ std::string SummaryText(const v1::RunStatus& status, const std::string& run_dir)
 /// those of the measured weights, by shard.
 nlohmann::ordered_json EvaluationJson(const v1::EvaluationStatus& evaluation);
 
-/// Returns a text such as "softsync (n = 2, 2 gradients per update)".
+/// Returns a text such as "softsync (n = 2, 2 gradients per update)". It ends with ", as n = 30" if
+/// another n means the same.
 std::string PolicyText(const v1::RunStatus& status);
 
 /// Returns "reject beyond 4 (largest 4): 12 rejected, …". REQUIRES: the status has a guard.

@@ -151,8 +151,7 @@ class ShardStatus:
     silent_seconds: float = 0.0
     # Absent without a guard.
     guard: GuardStatus = dataclasses.field(default_factory=lambda: GuardStatus())
-    # The number of pulls that are being answered, which hold their version, and the number of calls that wait
-    # for a version, exchanges included.
+    # The numbers of pulls being answered, which hold their version, and of calls that wait, exchanges too.
     pulls_under_way: int = 0
     parked_calls: int = 0
     # How long ago the open round began, and last heard from a worker, when the report was made.
@@ -384,8 +383,7 @@ class ReaderStatus:
     lag_highest: int = 0
     # The most versions that it wants to lag behind; absent if it does not matter.
     lag_max: Optional[int] = None
-    # The number of versions that it has taken, and of those that it began to take and lost, because servers
-    # did not keep them long enough.
+    # The number of versions taken, and of those begun and lost, as servers did not keep them long enough.
     taken: int = 0
     lost: int = 0
     # The bytes of values that it was sent, and those per second.
@@ -498,3 +496,5 @@ class RunStatus:
     checkpoint_interval_seconds: float = 0.0
     # Why the coordinator cannot write its state, for which calls wait; empty if it can.
     state_not_kept: str = ""
+    # The setting cluster.workers: as many workers as the run was started for.
+    workers_expected: int = 0

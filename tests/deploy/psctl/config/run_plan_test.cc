@@ -37,6 +37,22 @@ TEST(RunPlanTest, SaysWhatSoftsyncReallyIsWhereNDoesNotDivideTheWorkers) {
   EXPECT_DOUBLE_EQ(plan->expected_staleness, 29.0 / 7);
 }
 
+TEST(RunPlanTest, SaysWhichNMeansTheSame) {
+  RunSpec spec = Spec();
+  spec.consistency.parameters["n"] = 18;
+  EXPECT_THAT(PlanText(spec, *PlanRun(spec)), HasSubstr("softsync (n = 18, the same as n = 30)"));
+
+  spec.policies_before = {{.consistency = spec.consistency, .until_epoch = 2}};
+  spec.consistency.parameters["n"] = 30;
+  EXPECT_THAT(
+      PlanText(spec, *PlanRun(spec)),
+      HasSubstr("softsync (n = 18, the same as n = 30) until epoch 2, then softsync (n = 30)\n"));
+
+  spec.policies_before.clear();
+  spec.consistency.parameters["n"] = 7;
+  EXPECT_THAT(PlanText(spec, *PlanRun(spec)), HasSubstr("softsync (n = 7)\n"));
+}
+
 TEST(RunPlanTest, InATreeGroupsAndTheirPushesMakeTheStaleness) {
   RunSpec spec = Spec();
   spec.cluster.workers = 8;

@@ -44,6 +44,19 @@ TEST(RunSummaryTest, HoldsWhatScriptsReadFromAStatus) {
   EXPECT_EQ(summary["servers"][1]["end"], 61706);
 }
 
+TEST(RunSummaryTest, SaysWhichNMeansTheSame) {
+  v1::RunStatus status = ExampleStatus();
+  status.mutable_policy_parameters(0)->set_value(18);
+  status.set_workers_expected(30);
+  EXPECT_EQ(PolicyText(status), "softsync (n = 18, 1 gradient per update, as n = 30)");
+
+  status.mutable_policy_parameters(0)->set_value(30);
+  EXPECT_EQ(PolicyText(status), "softsync (n = 30, 1 gradient per update)");
+
+  status.clear_workers_expected();  // A coordinator of an older release does not tell it.
+  EXPECT_EQ(PolicyText(status), "softsync (n = 30, 1 gradient per update)");
+}
+
 TEST(RunSummaryTest, TellsWhereARunDivergedAndHowStaleItWas) {
   v1::RunStatus status = ExampleStatus();
   status.set_phase(v1::FAILED);
