@@ -106,6 +106,13 @@ void Chart::DrawText(const CurvePoint& point, std::string_view text) {
   document_.Text({x, place.y + shift + 4}, text, is_right ? "small" : "small right");
 }
 
+void Chart::DrawCross(CurvePoint point, const std::string& color) {
+  constexpr double kHalf = 5;
+  const auto [x, y] = At(point.x, point.y);
+  document_.Line({x - kHalf, y - kHalf}, {x + kHalf, y + kHalf}, "line stroke-" + color);
+  document_.Line({x - kHalf, y + kHalf}, {x + kHalf, y - kHalf}, "line stroke-" + color);
+}
+
 void Chart::DrawColumn(double x_begin, double x_end, double y, const std::string& color) {
   const CurvePoint top = At(x_begin, y);
   const CurvePoint bottom = At(x_end, y_.low);

@@ -46,6 +46,9 @@ class Chart {
   /// Writes a text beside a point, at the next place that no other text of this function takes.
   void DrawText(const CurvePoint& point, std::string_view text);
 
+  /// Draws a cross on a point.
+  void DrawCross(CurvePoint point, const std::string& color);
+
   /// Draws a column from the x axis up to `y`.
   void DrawColumn(double x_begin, double x_end, double y, const std::string& color);
 

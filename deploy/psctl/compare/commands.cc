@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -61,14 +62,31 @@ std::variant<std::vector<RunGroup>, ExitCode> ReadGroups(
   return GroupRuns(runs);
 }
 
+/// Ends the curves of accuracy with what the run came to.
+void EndDiverged(const RunRecord& run, RunCurves& curves) {
+  const std::optional<double>& accuracy = run.figures[kAccuracyFigure];
+  const std::optional<double>& seconds = run.figures[kSecondsFigure];
+  if (!accuracy.has_value() || !seconds.has_value()) return;
+  const auto end = [&accuracy](double x, Curve& curve) {
+    curve.push_back({curve.empty() ? x : std::max(x, curve.back().x), *accuracy});
+  };
+  end(*seconds, curves.accuracy_by_time);
+  end(static_cast<double>(run.divergence->epoch), curves.accuracy_by_epoch);
+  curves.ends_diverged = true;
+}
+
 absl::StatusOr<PlotGroup> ToPlot(const RunGroup& group) {
   PlotGroup plot = {.label = group.label, .runs = {}, .staleness = {}};
+  if (std::ranges::any_of(group.runs, [](const auto& run) { return run.divergence.has_value(); })) {
+    plot.note = group.EndedBy();
+  }
   for (const RunRecord& run : group.runs) {
     const absl::StatusOr<std::string> metrics = ReadMetrics(run.directory);
     if (!metrics.ok()) return metrics.status();
     absl::StatusOr<RunCurves> curves =
         ParseCurves(*metrics, RunDirectory::Of(run.directory).MetricsPath());
     if (!curves.ok()) return curves.status();
+    if (run.divergence.has_value()) EndDiverged(run, *curves);
     plot.runs.push_back(*std::move(curves));
     plot.staleness.resize(std::max(plot.staleness.size(), run.staleness.size()));
     for (size_t sigma = 0; sigma < run.staleness.size(); ++sigma) {

@@ -28,6 +28,9 @@ struct RunCurves {
   Curve loss_by_time;
   Curve loss_by_epoch;
 
+  /// Where a run that diverged has its end in the curves of accuracy: their last points.
+  bool ends_diverged = false;
+
   /// The rate, in examples per second, in parts of the training time. Each point is at the middle
   /// of a part.
   Curve rate_by_time;

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_COMPARE_RUN_FIGURES_H_
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string_view>
 
@@ -33,6 +34,12 @@ inline constexpr std::array kRunFigures = {
     RunFigure{"staleness_p99", "p99", "/staleness/p99"},
     RunFigure{"updates", "updates", "/updates"},
 };
+
+// The places of some of them.
+inline constexpr size_t kAccuracyFigure = 0;
+inline constexpr size_t kSecondsFigure = 2;
+static_assert(kRunFigures[kAccuracyFigure].key == "test_accuracy");
+static_assert(kRunFigures[kSecondsFigure].key == "seconds");
 
 /// The values of kRunFigures, in their order. A value is absent if the run has none; for instance,
 /// the loss mse gives no accuracy.

@@ -64,9 +64,14 @@ size_t RunGroup::finished() const {
 }
 
 std::optional<MeanInterval> RunGroup::Mean(size_t figure) const {
+  const bool counts_diverged =
+      figure == kAccuracyFigure || std::ranges::all_of(runs, [](const RunRecord& run) {
+        return run.failed() || run.divergence.has_value();
+      });
   std::vector<double> values;
   for (const RunRecord& run : runs) {
-    if (!run.failed() && run.figures.at(figure)) values.push_back(*run.figures[figure]);
+    if (run.failed() || (run.divergence.has_value() && !counts_diverged)) continue;
+    if (run.figures.at(figure)) values.push_back(*run.figures[figure]);
   }
   if (values.empty()) return std::nullopt;
   return MeanOf(values);
@@ -74,7 +79,7 @@ std::optional<MeanInterval> RunGroup::Mean(size_t figure) const {
 
 std::string RunGroup::EndedBy() const {
   std::map<std::string, int> counts;
-  for (const RunRecord& run : runs) ++counts[run.ended_by.empty() ? "-" : run.ended_by];
+  for (const RunRecord& run : runs) ++counts[run.EndText()];
   if (counts.size() == 1) return counts.begin()->first;
   std::vector<std::string> texts;
   for (const auto& [ended_by, count] : counts) {

@@ -35,10 +35,11 @@ struct RunGroup {
   size_t finished() const;
 
   /// Returns the mean of kRunFigures[figure] over the runs that have it and have not failed; absent
-  /// if there are none.
+  /// if there are none. Runs that diverged count in the accuracy, and in other figures if all did:
+  /// those of a shorter run say nothing about the others.
   std::optional<MeanInterval> Mean(size_t figure) const;
 
-  /// Returns how the runs ended: "epochs", or "2 target_accuracy, 1 epochs" if they differ.
+  /// Returns how the runs ended: "epochs", or "2 epochs, 1 diverged in epoch 3" if they differ.
   std::string EndedBy() const;
 };
 

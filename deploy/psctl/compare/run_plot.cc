@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +18,7 @@
 #include "deploy/psctl/compare/chart_scale.h"
 #include "deploy/psctl/compare/plot_style.h"
 #include "deploy/psctl/compare/svg_document.h"
+#include "deploy/psctl/status/staleness_histogram.h"
 
 namespace slipstream {
 namespace {
@@ -31,7 +33,7 @@ constexpr int kTicks = 5;
 constexpr size_t kLabelBytesMax = 120;
 
 // If there are more values of staleness, neighbouring ones share a column.
-constexpr size_t kColumnsMax = 40;
+constexpr size_t kColumnsMax = 64;
 
 // A curve with more points has no dots, because they would hide its line.
 constexpr size_t kDotsMax = 30;
@@ -47,11 +49,14 @@ void ForEachPoint(const std::vector<PlotGroup>& groups, CurveOf curve, Use use) 
 }
 
 /// Draws a chart of one curve of every run, with values multiplied by `factor`. The y axis begins
-/// at 0 if `begins_at_zero` is set, and else near the least value.
+/// at 0 if `begins_at_zero` is set, and else near the least value. Curves of accuracy mark the ends
+/// of runs that diverged.
 void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels& labels,
                 const std::vector<PlotGroup>& groups, CurveOf curve, double factor,
                 bool begins_at_zero) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const bool marks_ends =
+      curve == &RunCurves::accuracy_by_time || curve == &RunCurves::accuracy_by_epoch;
   double x_max = 0;
   double low = begins_at_zero ? 0 : kInfinity;
   double high = begins_at_zero ? 0 : -kInfinity;
@@ -72,6 +77,7 @@ void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels&
       for (CurvePoint& point : scaled) point.y *= factor;
       chart.DrawLine(scaled, PlotColor(i));
       if (scaled.size() <= kDotsMax) chart.DrawDots(scaled, PlotColor(i));
+      if (run.ends_diverged && marks_ends) chart.DrawCross(scaled.back(), PlotColor(i));
     }
   }
 }
@@ -81,21 +87,40 @@ void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels&
 std::vector<double> Columns(const std::vector<uint64_t>& counts, size_t width, size_t columns) {
   const double total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
   std::vector<double> percent(columns);
-  for (size_t i = 0; i < counts.size() && total > 0; ++i) {
+  const size_t shown = std::min(counts.size(), width * columns);
+  for (size_t i = 0; i < shown && total > 0; ++i) {
     percent.at(i / width) += 100 * static_cast<double>(counts[i]) / total;
   }
   return percent;
 }
 
-/// Returns one more than the largest staleness that was counted; 0 if none was.
+/// Returns the end of the axis of staleness: that of the longest distribution; 0 if nothing was
+/// counted.
 size_t StalenessEnd(const std::vector<PlotGroup>& groups) {
   size_t end = 0;
-  for (const PlotGroup& group : groups) {
-    const auto last = std::find_if(group.staleness.rbegin(), group.staleness.rend(),
-                                   [](uint64_t count) { return count > 0; });
-    end = std::max(end, static_cast<size_t>(group.staleness.rend() - last));
-  }
+  for (const PlotGroup& group : groups) end = std::max(end, DistributionEnd(group.staleness));
   return end;
+}
+
+/// Returns "staleness σ, in updates", and what lies beyond the end of the axis, such as
+/// "; 0.04% beyond, up to 60".
+std::string StalenessLabel(const std::vector<PlotGroup>& groups, size_t end) {
+  double most = 0;
+  size_t largest = 0;
+  for (const PlotGroup& group : groups) {
+    const std::span<const uint64_t> counts = group.staleness;
+    const auto total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
+    uint64_t beyond = 0;
+    for (size_t sigma = end; sigma < counts.size(); ++sigma) {
+      beyond += counts[sigma];
+      if (counts[sigma] > 0) largest = std::max(largest, sigma);
+    }
+    if (beyond > 0) most = std::max(most, static_cast<double>(beyond) / total);
+  }
+  const std::string label = "staleness σ, in updates";
+  if (largest == 0) return label;
+  return fmt::format("{}; {}{:.2g}% lie beyond, up to {}", label,
+                     groups.size() > 1 ? "at most " : "", 100 * most, largest);
 }
 
 void DrawStaleness(SvgDocument& document, const ChartBox& box,
@@ -109,17 +134,15 @@ void DrawStaleness(SvgDocument& document, const ChartBox& box,
   x.low = -0.5;
   x.high = static_cast<double>(columns * width) - 0.5;
   std::erase_if(x.ticks, [&](double tick) { return tick > x.high; });
-  Chart chart(document, box,
-              {.title = "Staleness: share of gradients, and of all up to it",
-               .x = "staleness σ, in updates",
-               .y_unit = "%"},
-              x, ChartScale::Around(0, 100, kTicks));
+  const std::string label = StalenessLabel(groups, columns * width);
+  Chart chart(
+      document, box,
+      {.title = "Staleness: share of gradients, and of all up to it", .x = label, .y_unit = "%"}, x,
+      ChartScale::Around(0, 100, kTicks));
   if (end == 0) return chart.DrawNote("nothing was measured");
   const double share = 0.8 * static_cast<double>(width) / static_cast<double>(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) {
-    std::vector<uint64_t> counts = groups[i].staleness;
-    counts.resize(std::min(counts.size(), columns * width));
-    const std::vector<double> percent = Columns(counts, width, columns);
+    const std::vector<double> percent = Columns(groups[i].staleness, width, columns);
     Curve distribution;
     double up_to = 0;
     for (size_t column = 0; column < columns; ++column) {
@@ -137,8 +160,9 @@ void DrawStaleness(SvgDocument& document, const ChartBox& box,
 std::string LegendText(const PlotGroup& group) {
   const std::string_view label = CutUtf8(group.label, kLabelBytesMax);
   const size_t runs = group.runs.size();
-  return fmt::format("{}{}{}", label, label.size() < group.label.size() ? "…" : "",
-                     runs > 1 ? fmt::format(" ({} runs)", runs) : "");
+  return fmt::format("{}{}{}{}", label, label.size() < group.label.size() ? "…" : "",
+                     runs > 1 ? fmt::format(" ({} runs)", runs) : "",
+                     group.note.empty() ? "" : ": " + group.note);
 }
 
 void DrawLegend(SvgDocument& document, const std::vector<PlotGroup>& groups) {

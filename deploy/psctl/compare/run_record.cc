@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/config/run_config.h"
+#include "common/settings/known_examples.h"
 
 namespace slipstream {
 namespace {
@@ -70,6 +71,22 @@ std::string LastPhase(const std::string& directory) {
   return TextAt(ParseObject(std::string_view(*metrics).substr(begin, end + 1 - begin)), "phase");
 }
 
+void NoteDivergence(const Json& summary, RunRecord& record) {
+  const Json where = summary.value("divergence", Json::object());
+  const auto number = [&where](const char* key) {
+    const bool is_there = where.is_object() && where.contains(key);
+    return is_there && where[key].is_number_unsigned() ? where[key].get<uint64_t>() : 0;
+  };
+  record.divergence = {.epoch = number("epoch"), .updates = number("updates")};
+  const std::optional<KnownExamples> known = FindKnownExamples(record.settings.data.format);
+  std::optional<double>& accuracy = record.figures[kAccuracyFigure];
+  const bool has_classes = record.settings.data.from == SuppliedBy::kSettings &&
+                           known.has_value() &&
+                           record.settings.model.loss == ModelSpec::Loss::kCrossEntropy;
+  if (accuracy.has_value() || !has_classes) return;
+  accuracy = 1.0 / known->classes;
+}
+
 /// Returns the failure for a run without a summary, with the facts that its directory has.
 absl::Status NoSummary(const std::string& directory) {
   const std::string phase = LastPhase(directory);
@@ -95,7 +112,8 @@ absl::StatusOr<RunRecord> ParseRunRecord(const std::string& directory, const Run
                       .settings = settings,
                       .ended_by = TextAt(json, "ended_by"),
                       .figures = {},
-                      .staleness = {}};
+                      .staleness = {},
+                      .divergence = std::nullopt};
   const bool failed = !TextAt(json, "error").empty() || !TextAt(json, "failure").empty();
   if (record.ended_by.empty() && failed) record.ended_by = "failed";
   for (size_t i = 0; i < kRunFigures.size(); ++i) {
@@ -109,7 +127,13 @@ absl::StatusOr<RunRecord> ParseRunRecord(const std::string& directory, const Run
       record.staleness.push_back(count.is_number_unsigned() ? count.get<uint64_t>() : 0);
     }
   }
+  if (record.ended_by == "diverged") NoteDivergence(json, record);
   return record;
+}
+
+std::string RunRecord::EndText() const {
+  if (divergence.has_value()) return fmt::format("diverged in epoch {}", divergence->epoch);
+  return ended_by.empty() ? "-" : ended_by;
 }
 
 absl::StatusOr<RunRecord> ReadRunRecord(const std::string& directory) {

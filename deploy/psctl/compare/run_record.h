@@ -2,6 +2,7 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_COMPARE_RUN_RECORD_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +29,20 @@ struct RunRecord {
   /// all larger ones.
   std::vector<uint64_t> staleness;
 
-  bool failed() const { return ended_by == "failed" || ended_by == "diverged"; }
+  /// Where a run diverged: in which epoch, counted from 1, and after how many updates.
+  struct Divergence {
+    uint64_t epoch = 0;
+    uint64_t updates = 0;
+  };
+
+  /// Set if the run diverged. That is a result: its figures are those until then, and its accuracy,
+  /// if it has none and the number of classes follows from the settings, is that of chance.
+  std::optional<Divergence> divergence;
+
+  bool failed() const { return ended_by == "failed"; }
+
+  /// Returns how the run ended, for people: "epochs", or "diverged in epoch 3".
+  std::string EndText() const;
 };
 
 /// Returns the record of a run with these settings. `summary` is the text of its summary.json.

@@ -87,8 +87,14 @@ Json MeanJson(const std::optional<MeanInterval>& mean) {
 }
 
 Json RunJson(const RunRecord& run) {
-  Json json = {
-      {"directory", run.directory}, {"seed", run.settings.seed}, {"ended_by", run.ended_by}};
+  Json diverged = nullptr;
+  if (run.divergence.has_value()) {
+    diverged = {{"epoch", run.divergence->epoch}, {"updates", run.divergence->updates}};
+  }
+  Json json = {{"directory", run.directory},
+               {"seed", run.settings.seed},
+               {"ended_by", run.ended_by},
+               {"diverged", std::move(diverged)}};
   for (size_t i = 0; i < kRunFigures.size(); ++i) {
     json[std::string(kRunFigures[i].key)] =
         run.figures[i] ? NumberOrNull(*run.figures[i]) : Json(nullptr);

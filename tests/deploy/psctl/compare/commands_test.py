@@ -17,15 +17,15 @@ def psctl(*arguments, cwd):
                           check=False, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
-def leave_run(directory, seed, policy, seconds):
-    """Makes a run directory as psctl run leaves it."""
+def leave_run(directory, seed, policy, seconds, **more):
+    """Makes a run directory as psctl run leaves it. `more`: figures of the summary."""
     directory.mkdir(parents=True)
     (directory / "run.yaml").write_text(
         f"name: digits\nseed: {seed}\nmodel: {{preset: mlp}}\nconsistency: {{policy: {policy}}}\n")
     (directory / "summary.json").write_text(json.dumps({
         "name": "digits", "ended_by": "target_accuracy", "test_accuracy": 0.95, "test_loss": 0.2,
         "seconds": seconds, "examples_per_second": 1000, "updates": 300,
-        "staleness": {"mean": 0.5, "p99": 2, "histogram": [5, 4, 1]}}))
+        "staleness": {"mean": 0.5, "p99": 2, "histogram": [5, 4, 1]}} | more))
     lines = [{"t": 1, "phase": "TRAINING", "examples": 0},
              {"t": 3, "phase": "TRAINING", "examples": 2000, "evaluations": [
                  {"epoch": 1, "test_accuracy": 0.9, "test_loss": 0.3, "seconds": 0.1}]},
@@ -76,6 +76,21 @@ class ComparisonTest(unittest.TestCase):
         chosen = psctl("plot", self.runs[0], "--output", "here.svg", cwd=self.folder)
         self.assertEqual(chosen.stdout, "here.svg\n")
         xml.etree.ElementTree.parse(self.folder / "here.svg")
+
+    def test_shows_a_run_that_diverged_as_a_result(self):
+        leave_run(self.folder / "runs/wild", 1, "async", 3, ended_by="diverged", test_accuracy=None,
+                  divergence={"epoch": 2, "updates": 41})
+        table = psctl("compare", "runs/wild", cwd=self.folder)
+        self.assertEqual((table.returncode, table.stderr), (0, ""))
+        self.assertRegex(table.stdout, r"\ndigits +1 +async +diverged in epoch 2 +10\.00% ")
+
+        drawn = psctl("plot", "runs/wild", cwd=self.folder)
+        self.assertEqual((drawn.returncode, drawn.stderr), (0, ""))
+        root = xml.etree.ElementTree.parse(self.folder / "runs/wild.svg").getroot()
+        texts = [text.text for text in root.iter(SVG + "text")]
+        self.assertIn("digits: diverged in epoch 2", texts)
+        crosses = [line for line in root.iter(SVG + "line") if "stroke-" in line.get("class")]
+        self.assertEqual(len(crosses), 4, "two lines in each of two charts")
 
     def test_names_everything_that_is_no_finished_run(self):
         (self.folder / "runs/hardsync-1/summary.json").unlink()

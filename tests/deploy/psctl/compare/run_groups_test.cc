@@ -81,5 +81,30 @@ TEST(RunGroupsTest, SaysHowManyRunsEndedHow) {
   EXPECT_EQ(GroupRuns(runs)[0].EndedBy(), "2 epochs, 1 target_accuracy");
 }
 
+RunRecord DivergedAt(uint64_t seed, uint64_t epoch) {
+  RunRecord run = RunOf(seed, 0.1);
+  run.ended_by = "diverged";
+  run.divergence = {.epoch = epoch, .updates = 9};
+  run.figures[kSecondsFigure] = 1;
+  return run;
+}
+
+TEST(RunGroupsTest, RunsThatDivergedCountInTheAccuracy) {
+  RunRecord whole = RunOf(1, 0.9);
+  whole.figures[kSecondsFigure] = 9;
+  const RunGroup group = GroupRuns({whole, DivergedAt(2, 3)})[0];
+
+  EXPECT_EQ(group.EndedBy(), "1 diverged in epoch 3, 1 epochs");
+  EXPECT_NEAR(group.Mean(kAccuracyFigure)->mean, 0.5, 1e-12);
+  EXPECT_EQ(group.Mean(kSecondsFigure)->mean, 9) << "the other run was shorter";
+}
+
+TEST(RunGroupsTest, AGroupThatDivergedHasTheFiguresUntilThen) {
+  const RunGroup group = GroupRuns({DivergedAt(1, 3), DivergedAt(2, 3)})[0];
+
+  EXPECT_EQ(group.EndedBy(), "diverged in epoch 3");
+  EXPECT_EQ(group.Mean(kSecondsFigure)->mean, 1);
+}
+
 }  // namespace
 }  // namespace slipstream

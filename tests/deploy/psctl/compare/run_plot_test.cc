@@ -67,7 +67,34 @@ TEST(RunPlotTest, ManyValuesOfStalenessShareColumns) {
 
   const std::string svg = PlotRuns({group});
 
-  EXPECT_EQ(CountOf(svg, "class=\"column fill-0\""), 40u);
+  EXPECT_EQ(CountOf(svg, "class=\"column fill-0\""), 64u);
+}
+
+TEST(RunPlotTest, TheAxisOfStalenessEndsWhereTheDistributionsDo) {
+  PlotGroup group = Group("tail");
+  group.staleness.assign(61, 0);
+  for (size_t sigma = 0; sigma < 10; ++sigma) group.staleness[sigma] = 1000;
+  group.staleness[25] = 3;
+  group.staleness[60] = 1;
+
+  const std::string svg = PlotRuns({group});
+
+  EXPECT_EQ(CountOf(svg, "class=\"column fill-0\""), 10u) << "each has a column of its own";
+  EXPECT_THAT(svg, HasSubstr(">staleness σ, in updates; 0.04% lie beyond, up to 60</text>"));
+}
+
+TEST(RunPlotTest, ARunThatDivergedEndsWithACross) {
+  PlotGroup group = Group("async");
+  group.note = "1 epochs, 1 diverged in epoch 3";
+  group.runs[1].accuracy_by_time.push_back({3, 0.1});
+  group.runs[1].accuracy_by_epoch.push_back({3, 0.1});
+  group.runs[1].ends_diverged = true;
+
+  const std::string svg = PlotRuns({group});
+
+  // Two lines of a cross in each of two charts, beside the seven curves.
+  EXPECT_EQ(CountOf(svg, "class=\"line stroke-0\""), 7u + 4u);
+  EXPECT_THAT(svg, HasSubstr(">async (2 runs): 1 epochs, 1 diverged in epoch 3</text>"));
 }
 
 TEST(RunPlotTest, LongLabelsAreCut) {

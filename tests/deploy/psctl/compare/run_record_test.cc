@@ -76,6 +76,33 @@ TEST(RunRecordTest, RefusesASummaryThatIsNone) {
   EXPECT_EQ(ParseRunRecord("runs/a", {}, "{\"a\":").status().code(), absl::StatusCode::kDataLoss);
 }
 
+constexpr char kDiverged[] =
+    R"({"ended_by": "diverged", "error": "training diverged", "test_accuracy": null,
+        "divergence": {"epoch": 3, "updates": 41}})";
+
+TEST(RunRecordTest, ADivergedRunIsAResultOfChance) {
+  RunSpec settings;
+  settings.data.format = DataSpec::Format::kCifar10;
+
+  const auto record = ParseRunRecord("runs/a", settings, kDiverged);
+
+  ASSERT_TRUE(record.ok());
+  EXPECT_FALSE(record->failed());
+  EXPECT_EQ(record->EndText(), "diverged in epoch 3");
+  EXPECT_EQ(record->divergence->updates, 41u);
+  EXPECT_EQ(record->figures[kAccuracyFigure], 0.1);
+}
+
+TEST(RunRecordTest, ChanceIsUnknownWhereTheClassesAre) {
+  RunSpec settings;
+  settings.data.format = DataSpec::Format::kNpy;
+  EXPECT_EQ(ParseRunRecord("runs/a", settings, kDiverged)->figures[kAccuracyFigure], std::nullopt);
+
+  settings.data.format = DataSpec::Format::kSynthetic;
+  settings.model.loss = ModelSpec::Loss::kMse;
+  EXPECT_EQ(ParseRunRecord("runs/a", settings, kDiverged)->figures[kAccuracyFigure], std::nullopt);
+}
+
 TEST(RunRecordTest, TakesASummaryOfAFailure) {
   const auto record = ParseRunRecord("runs/a", {}, R"({"error": "server 1 was killed"})");
 

@@ -55,6 +55,19 @@ TEST(ComparisonViewTest, JsonHasTheMeansAndEveryRun) {
   EXPECT_EQ(group["runs"][1]["directory"], "runs/2");
   EXPECT_EQ(group["runs"][1]["seed"], 2);
   EXPECT_EQ(group["runs"][1]["seconds"], 11);
+  EXPECT_EQ(group["runs"][1]["diverged"], nullptr);
+}
+
+TEST(ComparisonViewTest, SaysWhereARunDiverged) {
+  RunRecord run = RunOf(1, 0.1, 9);
+  run.ended_by = "diverged";
+  run.divergence = {.epoch = 2, .updates = 41};
+
+  EXPECT_THAT(ComparisonTable(GroupRuns({run})),
+              testing::HasSubstr("  diverged in epoch 2         10.00%  "));
+  const auto group = ComparisonJson(GroupRuns({run}))["groups"][0];
+  EXPECT_EQ(group["ended_by"]["diverged"], 1);
+  EXPECT_EQ(group["runs"][0]["diverged"]["epoch"], 2);
 }
 
 TEST(ComparisonViewTest, SaysOfHowManyRunsAFigureIs) {

@@ -30,6 +30,21 @@ TEST(StalenessHistogramTest, JoinsValuesWhereThereAreManyAndSaysThatTheLastIsOpe
             "       4+          1  20.0%  100.0%  ##\n");
 }
 
+TEST(StalenessHistogramTest, TheLastLineHasWhatLiesBeyondTheDistribution) {
+  std::vector<uint64_t> counts(61, 0);
+  counts[0] = 4000;
+  counts[1] = 5990;
+  counts[25] = 7;
+  counts[60] = 3;
+
+  EXPECT_EQ(DistributionEnd(counts), 2u);
+  EXPECT_EQ(FormatHistogram(counts, 60, {.lines_max = 8, .bar_width = 4}),
+            "staleness  gradients  share   up to\n"
+            "        0       4000  40.0%   40.0%  ###\n"
+            "        1       5990  59.9%   99.9%  ####\n"
+            "     2-60         10   0.1%  100.0%  #\n");
+}
+
 TEST(StalenessHistogramTest, IsEmptyWithoutGradients) {
   EXPECT_EQ(FormatHistogram({}, 0), "");
   EXPECT_EQ(FormatHistogram(std::vector<uint64_t>(5, 0), 0), "");
