@@ -7,6 +7,7 @@
 #include "common/process/guarded_main.h"
 #include "common/process/output_text.h"
 #include "common/process/version.h"
+#include "common/rpc/library_settings.h"
 #include "deploy/lab/measure_command.h"
 #include "deploy/lab/replay_command.h"
 #include "deploy/lab/run_command.h"
@@ -26,6 +27,7 @@ constexpr std::array kCommands = {LabCommand{"measure", MeasureCommand},
                                   LabCommand{"run", RunVirtualCommand}};
 
 int Main(int argc, char** argv) {
+  TuneForTransfers();
   const std::string_view word = argc > 1 ? argv[1] : "";
   for (const LabCommand& command : kCommands) {
     if (word == command.name) return command.run(argc - 1, argv + 1);

@@ -15,6 +15,7 @@
 #include "common/config/run_text.h"
 #include "common/config/suggestion.h"
 #include "common/process/version.h"
+#include "common/settings/same_rounds.h"
 #include "deploy/psctl/config/run_plan.h"
 #include "deploy/psctl/lab/expression.h"
 #include "deploy/psctl/lab/world_text.h"
@@ -170,14 +171,11 @@ class Assignment {
 /// after which the two n might round to different numbers.
 RunSpec Canonical(RunSpec spec, bool keeps_workers) {
   spec.name = "cell";
-  PolicyParameters& parameters = spec.consistency.parameters;
-  const ParameterKeys& keys = RowOf(spec.consistency.policy).parameters;
-  constexpr std::string_view kN = "n";
-  if (std::ranges::count(keys, kN) == 0 || !parameters.IsOn(kN)) return spec;
   const uint32_t workers = spec.cluster.workers;
-  const uint32_t round_size = spec.consistency.round_size(workers);
+  const std::optional<uint32_t> n = LargerSameN(spec.consistency, workers);
   // Rounds of one gradient stay that, however few workers there are.
-  if (keeps_workers || round_size == 1) parameters[kN] = std::floor(workers / round_size);
+  const bool is_same = keeps_workers || spec.consistency.round_size(workers) == 1;
+  if (n.has_value() && is_same) spec.consistency.parameters["n"] = *n;
   return spec;
 }
 
