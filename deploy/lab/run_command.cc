@@ -51,8 +51,11 @@ depend on --threads.
 Exit codes: 0 trained; 2 wrong flags; 74 a file cannot be read or written; 78 wrong settings; 80 the
 run failed; 81 training diverged; 130, 143 stopped by a signal.)";
 
-/// How many moments of a run metrics.jsonl has, about.
-constexpr uint64_t kMoments = 400;
+/// Returns how many moments of a run metrics.jsonl has, about: with many workers fewer, as each
+/// costs a look at all of them.
+uint64_t MomentsOf(const RunSpec& run) {
+  return std::clamp<uint64_t>(12'000 / run.cluster.workers, 40, 400);
+}
 
 struct Arguments {
   std::string config;
@@ -116,6 +119,7 @@ class VirtualProgram {
     if (written.ok() && !arguments_.world.empty()) written = CopyWorld();
     if (!written.ok()) return written;
     metrics_.emplace(directory_->MetricsPath());
+    moments_max_ = MomentsOf(run);
     loaded_after_ = CpuSeconds();
     const absl::Status ran = run_->Run([this] { return GoesOn(); });
     return End(ran, run.name);
@@ -132,7 +136,7 @@ class VirtualProgram {
     if (stop_.stopped()) return false;
     const uint64_t done = run_->batches_done();
     const uint64_t moments =
-        run_->batches_total() == 0 ? 0 : done * kMoments / run_->batches_total();
+        run_->batches_total() == 0 ? 0 : done * moments_max_ / run_->batches_total();
     const absl::Time now = absl::Now();
     const bool is_due = now - told_ > absl::Seconds(1);
     if (moments == moments_ && !is_due) return true;
@@ -213,7 +217,8 @@ class VirtualProgram {
   absl::Status noted_;
   double loaded_after_ = 0;  // Processor time.
   absl::Time told_ = absl::Now();
-  uint64_t moments_ = 0;
+  uint64_t moments_ = 0;  // Of those that metrics.jsonl has.
+  uint64_t moments_max_ = 0;
 };
 
 }  // namespace
