@@ -297,6 +297,7 @@ cc_library(
         self.fixed("server/core")
         self.assertTrue((self.root / "server/core/BUILD").read_text(encoding="utf-8").startswith("""\
 package(default_visibility = [
+    "//deploy/lab:__pkg__",
     "//deploy/psctl/checkpoint:__pkg__",
     "//server/aggregator:__pkg__",
     "//server/control_plane:__pkg__",

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "deploy/psctl/options.h"
-#include "deploy/psctl/plan/run_costs.h"
-#include "deploy/psctl/plan/sweep.h"
+#include "deploy/psctl/prediction/run_costs.h"
+#include "deploy/psctl/prediction/sweep.h"
 
 namespace slipstream {
 namespace {

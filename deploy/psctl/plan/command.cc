@@ -17,12 +17,12 @@
 #include "common/process/output_text.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/config/loading.h"
-#include "deploy/psctl/plan/cost_sources.h"
 #include "deploy/psctl/plan/measured_costs.h"
 #include "deploy/psctl/plan/plan_view.h"
-#include "deploy/psctl/plan/prediction.h"
-#include "deploy/psctl/plan/run_check.h"
 #include "deploy/psctl/plan/verdicts.h"
+#include "deploy/psctl/prediction/cost_sources.h"
+#include "deploy/psctl/prediction/prediction.h"
+#include "deploy/psctl/prediction/run_check.h"
 #include "deploy/psctl/run/directory.h"
 
 namespace slipstream {

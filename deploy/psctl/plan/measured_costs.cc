@@ -9,7 +9,7 @@
 #include <optional>
 #include <system_error>
 
-#include "deploy/psctl/plan/cost_sources.h"
+#include "deploy/psctl/prediction/cost_sources.h"
 #include "deploy/psctl/run/child_process.h"
 #include "deploy/psctl/run/program_locations.h"
 

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "common/settings/run_spec.h"
 #include "deploy/psctl/command_line.h"
-#include "deploy/psctl/plan/run_costs.h"
+#include "deploy/psctl/prediction/run_costs.h"
 
 namespace slipstream {
 

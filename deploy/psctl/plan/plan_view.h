@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "deploy/psctl/plan/prediction.h"
-#include "deploy/psctl/plan/run_costs.h"
+#include "deploy/psctl/prediction/prediction.h"
+#include "deploy/psctl/prediction/run_costs.h"
 
 namespace slipstream {
 

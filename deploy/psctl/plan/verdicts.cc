@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "deploy/psctl/plan/exchange_costs.h"
+#include "deploy/psctl/prediction/exchange_costs.h"
 
 namespace slipstream {
 namespace {

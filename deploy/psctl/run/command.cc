@@ -34,7 +34,7 @@
 #include "deploy/psctl/config/loading.h"
 #include "deploy/psctl/config/yaml_json.h"
 #include "deploy/psctl/operator_client.h"
-#include "deploy/psctl/plan/summary_plan.h"
+#include "deploy/psctl/prediction/summary_plan.h"
 #include "deploy/psctl/run/cluster.h"
 #include "deploy/psctl/run/directory.h"
 #include "deploy/psctl/run/failure_report.h"

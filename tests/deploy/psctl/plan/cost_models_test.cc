@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/psctl/plan/exchange_costs.h"
-#include "deploy/psctl/plan/queue_network.h"
-#include "deploy/psctl/plan/staleness_model.h"
+#include "deploy/psctl/prediction/exchange_costs.h"
+#include "deploy/psctl/prediction/queue_network.h"
+#include "deploy/psctl/prediction/staleness_model.h"
 
 namespace slipstream {
 namespace {

@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/prediction.h"
+#include "deploy/psctl/prediction/prediction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "common/model/presets.h"
-#include "deploy/psctl/plan/cost_sources.h"
+#include "deploy/psctl/prediction/cost_sources.h"
 #include "deploy/psctl/plan/plan_view.h"
-#include "deploy/psctl/plan/run_check.h"
-#include "deploy/psctl/plan/staleness_model.h"
-#include "deploy/psctl/plan/summary_plan.h"
-#include "deploy/psctl/plan/sweep.h"
+#include "deploy/psctl/prediction/run_check.h"
+#include "deploy/psctl/prediction/staleness_model.h"
+#include "deploy/psctl/prediction/summary_plan.h"
+#include "deploy/psctl/prediction/sweep.h"
 #include "deploy/psctl/plan/verdicts.h"
 
 namespace slipstream {

@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/queue_network.h"
+#include "deploy/psctl/prediction/queue_network.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/prediction.h"
+#include "deploy/psctl/prediction/prediction.h"
 
 #include <fmt/format.h>
 
@@ -13,8 +13,8 @@
 #include "common/settings/policy_rows.h"
 #include "common/wire/chunk_bytes.h"
 #include "deploy/psctl/config/run_plan.h"
-#include "deploy/psctl/plan/queue_network.h"
-#include "deploy/psctl/plan/staleness_model.h"
+#include "deploy/psctl/prediction/queue_network.h"
+#include "deploy/psctl/prediction/staleness_model.h"
 
 namespace slipstream {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_RUN_COSTS_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_RUN_COSTS_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_RUN_COSTS_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_RUN_COSTS_H_
 
 #include <array>
 #include <cstddef>
@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "deploy/psctl/plan/exchange_costs.h"
+#include "deploy/psctl/prediction/exchange_costs.h"
 
 namespace slipstream {
 
@@ -109,4 +109,4 @@ RunCosts CostsOf(const KnownCosts& known);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_RUN_COSTS_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_RUN_COSTS_H_

@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/summary_plan.h"
+#include "deploy/psctl/prediction/summary_plan.h"
 
 #include <sched.h>
 
@@ -11,9 +11,9 @@
 #include "absl/status/statusor.h"
 #include "common/config/run_config.h"
 #include "common/json/json_text.h"
-#include "deploy/psctl/plan/cost_sources.h"
-#include "deploy/psctl/plan/prediction.h"
-#include "deploy/psctl/plan/run_check.h"
+#include "deploy/psctl/prediction/cost_sources.h"
+#include "deploy/psctl/prediction/prediction.h"
+#include "deploy/psctl/prediction/run_check.h"
 
 namespace slipstream {
 namespace {

@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/run_costs.h"
+#include "deploy/psctl/prediction/run_costs.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_RUN_CHECK_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_RUN_CHECK_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_RUN_CHECK_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_RUN_CHECK_H_
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "deploy/psctl/plan/prediction.h"
+#include "deploy/psctl/prediction/prediction.h"
 
 namespace slipstream {
 
@@ -38,4 +38,4 @@ nlohmann::ordered_json CheckJson(const std::vector<CheckedFigure>& figures);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_RUN_CHECK_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_RUN_CHECK_H_

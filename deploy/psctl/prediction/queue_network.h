@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_QUEUE_NETWORK_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_QUEUE_NETWORK_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_QUEUE_NETWORK_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_QUEUE_NETWORK_H_
 
 #include <cstdint>
 #include <vector>
@@ -42,4 +42,4 @@ NetworkFlow SolveNetwork(uint32_t customers, double think, const std::vector<Sta
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_QUEUE_NETWORK_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_QUEUE_NETWORK_H_

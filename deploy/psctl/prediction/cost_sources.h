@@ -1,12 +1,12 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_COST_SOURCES_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_COST_SOURCES_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_COST_SOURCES_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_COST_SOURCES_H_
 
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/settings/run_spec.h"
-#include "deploy/psctl/plan/run_costs.h"
+#include "deploy/psctl/prediction/run_costs.h"
 
 namespace slipstream {
 
@@ -29,4 +29,4 @@ KnownCosts AssumedNetwork();
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_COST_SOURCES_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_COST_SOURCES_H_

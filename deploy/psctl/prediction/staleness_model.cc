@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/staleness_model.h"
+#include "deploy/psctl/prediction/staleness_model.h"
 
 #include <algorithm>
 #include <cmath>

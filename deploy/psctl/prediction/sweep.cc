@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/sweep.h"
+#include "deploy/psctl/prediction/sweep.h"
 
 #include <charconv>
 #include <set>

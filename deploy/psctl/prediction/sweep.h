@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_SWEEP_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_SWEEP_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_SWEEP_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_SWEEP_H_
 
 #include <cstdint>
 #include <optional>
@@ -14,4 +14,4 @@ std::optional<std::vector<uint32_t>> ParseSweep(std::string_view text);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_SWEEP_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_SWEEP_H_

@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/exchange_costs.h"
+#include "deploy/psctl/prediction/exchange_costs.h"
 
 #include <algorithm>
 

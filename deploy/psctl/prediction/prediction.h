@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_PREDICTION_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_PREDICTION_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_PREDICTION_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_PREDICTION_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,7 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/settings/run_spec.h"
-#include "deploy/psctl/plan/run_costs.h"
+#include "deploy/psctl/prediction/run_costs.h"
 
 namespace slipstream {
 
@@ -97,4 +97,4 @@ std::vector<RunSpec> PolicyVariants(const RunSpec& run, uint32_t workers);
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_PREDICTION_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_PREDICTION_H_

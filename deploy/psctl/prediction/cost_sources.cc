@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/cost_sources.h"
+#include "deploy/psctl/prediction/cost_sources.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
-#ifndef SLIPSTREAM_DEPLOY_PSCTL_PLAN_SUMMARY_PLAN_H_
-#define SLIPSTREAM_DEPLOY_PSCTL_PLAN_SUMMARY_PLAN_H_
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_SUMMARY_PLAN_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_SUMMARY_PLAN_H_
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,4 +14,4 @@ nlohmann::ordered_json WithPlan(nlohmann::ordered_json summary, const std::strin
 
 }  // namespace slipstream
 
-#endif  // SLIPSTREAM_DEPLOY_PSCTL_PLAN_SUMMARY_PLAN_H_
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_PREDICTION_SUMMARY_PLAN_H_

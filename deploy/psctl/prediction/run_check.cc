@@ -1,4 +1,4 @@
-#include "deploy/psctl/plan/run_check.h"
+#include "deploy/psctl/prediction/run_check.h"
 
 #include <fmt/format.h>
 
