@@ -1,20 +1,9 @@
 #include "deploy/lab/compute_pool.h"
 
-#include <time.h>
-
 #include "common/base/check.h"
+#include "deploy/lab/measured_times.h"
 
 namespace slipstream {
-namespace {
-
-/// Returns how long this thread has used a processor.
-absl::Duration ThreadTime() {
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return absl::DurationFromTimespec(time);
-}
-
-}  // namespace
 
 ComputePool::ComputePool(std::vector<std::unique_ptr<ComputeLane>> lanes)
     : lanes_(std::move(lanes)) {
@@ -76,11 +65,11 @@ absl::Duration ComputePool::computed() {
 }
 
 void ComputePool::Compute(Job& job, ComputeLane& lane) {
-  const absl::Duration begin = ThreadTime();
+  const double begin = ReadClock(MeasuringClock::kThread);
   job.work(lane);
-  const absl::Duration end = ThreadTime();
+  const double end = ReadClock(MeasuringClock::kThread);
   MutexLock lock(mutex_);
-  computed_ += end - begin;
+  computed_ += absl::Seconds(end - begin);
   job.work = nullptr;
   job.state = Job::State::kDone;
   changed_.NotifyAll();

@@ -22,9 +22,6 @@ class ComputeTimes {
   /// Draws the time of the worker's next mini-batch, which has so many examples.
   absl::Duration Next(WorkerId worker, uint32_t examples);
 
-  /// The factor by which the worker's machine is slower than the ordinary one.
-  double MachineFactor(WorkerId worker) const { return workers_[Value(worker)].factor; }
-
  private:
   struct Worker {
     RandomStream draws;

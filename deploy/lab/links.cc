@@ -33,11 +33,8 @@ absl::Time Links::Send(Direction& from, double from_rate, Direction& to, double 
   const absl::Duration in = TimeOf(bytes, to_rate);
   const absl::Time leaves = std::max(now, from.free);
   from.free = leaves + out;
-  from.busy += out;
-  const absl::Time arrives = std::max(leaves + network_.latency, to.free);
-  to.free = std::max(arrives + in, from.free + network_.latency);
-  to.busy += in;
-  return to.free;
+  to.free = std::max(leaves + network_.latency, to.free) + in;
+  return std::max(to.free, from.free + network_.latency);
 }
 
 }  // namespace slipstream

@@ -13,7 +13,8 @@ namespace slipstream {
 /// The network in virtual time. Each machine has a link in each direction, on which messages follow
 /// one another; between two links there is a constant latency, and nothing else is scarce. A
 /// message is on both links at once, as packets are: it has arrived when the slower of the two is
-/// done with it. This is the α-β model with a queue at each end.
+/// done with it; a slow sender does not keep a faster receiver from others. This is the α-β model
+/// with a queue at each end.
 ///
 /// Not thread-safe: one owner.
 class Links {
@@ -25,15 +26,10 @@ class Links {
   absl::Time ToServer(WorkerId from, ShardId to, uint64_t bytes, absl::Time now);
   absl::Time ToWorker(ShardId from, WorkerId to, uint64_t bytes, absl::Time now);
 
-  /// How long the link into, and that out of, a server has been used.
-  absl::Duration BusyIn(ShardId server) const { return servers_[Value(server)].in.busy; }
-  absl::Duration BusyOut(ShardId server) const { return servers_[Value(server)].out.busy; }
-
  private:
   /// One direction of a machine's link.
   struct Direction {
     absl::Time free = absl::InfinitePast();
-    absl::Duration busy;
   };
   struct Machine {
     Direction in;

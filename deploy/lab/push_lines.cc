@@ -91,6 +91,7 @@ absl::StatusOr<std::vector<PushLine>> ReadPushLines(absl::string_view text,
     read->number = number;
     lines.push_back(*std::move(read));
   }
+  if (number == 0) return absl::DataLossError(file + ": the push log is empty");
   return lines;
 }
 
@@ -101,7 +102,7 @@ absl::StatusOr<std::vector<PushLine>> ReadPushLog(const std::string& path) {
   if (file.is_open()) text << file.rdbuf();
   if (!file.is_open() || file.bad()) {
     return absl::NotFoundError(
-        fmt::format("{}: cannot open the push log: {}", path,
+        fmt::format("{}: cannot open the push log, which psctl run --push-log writes: {}", path,
                     errno != 0 ? std::strerror(errno) : "it cannot be read"));
   }
   return ReadPushLines(text.str(), path);

@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/process/exit_code.h"
 #include "common/settings/shards.h"
 #include "common/wire/chunk_wire.h"
 #include "deploy/lab/virtual_checks.h"
@@ -19,7 +21,10 @@ namespace {
 constexpr uint64_t kRun = 1;
 constexpr uint64_t kGrant = 1;
 
-/// Returns the incarnation of each worker in the logs, the first that each log names.
+/// In the place of the mini-batch of a push without any.
+constexpr uint64_t kNoBatch = std::numeric_limits<uint64_t>::max();
+
+/// Returns the incarnations of each worker in the logs.
 std::map<WorkerId, std::set<Incarnation>> IncarnationsIn(
     const std::vector<std::vector<PushLine>>& logs) {
   std::map<WorkerId, std::set<Incarnation>> all;
@@ -67,8 +72,14 @@ absl::Status Replay::Check(const Options& options) {
            "run itself gives them again");
     refuse(!traits.makes_versions(), "gradients are added in place, in an order that nobody knows");
   }
-  refuse(run.training.pipeline_depth > 1 && run.wire.push_codec != Encoding::kFp32,
+  const bool has_two_slots = run.training.pipeline_depth > 1;
+  refuse(has_two_slots && run.wire.push_codec != Encoding::kFp32,
          "a codec with pipeline_depth 2: the logs do not tell whose error a gradient took along");
+  refuse(has_two_slots && RowOf(run.optimizer.staleness_scaling).uses_base_weights,
+         "a compensation by base weights with pipeline_depth 2: the logs do not tell whose base it "
+         "is");
+  refuse(run.consistency.max_staleness.action == StalenessGuardSpec::Action::kBlock,
+         "a guard that waits for workers: the logs do not tell which weights they held");
   for (const auto& [worker, incarnations] : IncarnationsIn(options.logs)) {
     refuse(incarnations.size() > 1,
            fmt::format("worker {} joined {} times, and the logs do not say when the others knew",
@@ -117,18 +128,20 @@ void Replay::Index() {
   for (size_t i = 0; i < shards_.size(); ++i) {
     std::map<std::tuple<WorkerId, Incarnation, uint64_t>, uint64_t> seen;
     for (const PushLine& line : options_.logs[i]) {
-      const uint64_t batch = line.batches.empty() ? 0 : line.batches.front().first;
+      const uint64_t batch = line.batches.empty() ? kNoBatch : line.batches.front().first;
       const uint64_t before = seen[{line.worker, line.incarnation, batch}]++;
       const Key key = {line.worker, line.incarnation, batch, before};
       shards_[i].keys.push_back(key);
-      if (!line.counts()) continue;
+      if (line.batches.empty()) continue;  // It brings no gradient.
       Push& push = pushes_[key];
       push.bases.resize(shards_.size());
       push.bases[i] = line.base;
       push.batches = line.batches;
-      ++push.shards_left;
+      push.counts |= line.counts();
+      ++push.lines_left;
     }
   }
+  std::erase_if(pushes_, [](const auto& push) { return !push.second.counts; });
   for (const auto& [key, push] : pushes_) {
     for (size_t i = 0; i < shards_.size(); ++i) {
       if (push.bases[i].has_value()) ++shards_[i].uses[*push.bases[i]];
@@ -138,6 +151,7 @@ void Replay::Index() {
 
 absl::StatusOr<Replay::Result> Replay::Run(
     const std::function<bool(uint64_t done, uint64_t lines)>& goes_on) {
+  if (absl::Status whole = CheckBases(); !whole.ok()) return whole;
   if (absl::Status begun = Begin(); !begun.ok()) return begun;
   uint64_t lines = 0;
   for (const std::vector<PushLine>& log : options_.logs) lines += log.size();
@@ -155,11 +169,7 @@ absl::StatusOr<Replay::Result> Replay::Run(
       ++done;
     }
     if (done > before) continue;
-    const size_t next = shards_.front().next;
-    return absl::FailedPreconditionError(fmt::format(
-        "line {} of push-log-0.csv was computed from versions that the lines before do not make: "
-        "lines are missing",
-        next < options_.logs.front().size() ? options_.logs.front()[next].number : next + 2));
+    return WhyStuck();
   }
   if (absl::Status ended = End(); !ended.ok()) return ended;
 
@@ -181,6 +191,31 @@ absl::StatusOr<Replay::Result> Replay::Run(
   });
   pool_.Await(*job);
   return result;
+}
+
+absl::Status Replay::WhyStuck() const {
+  for (size_t i = 0; i < shards_.size(); ++i) {
+    if (shards_[i].next == shards_[i].keys.size()) continue;
+    return absl::FailedPreconditionError(fmt::format(
+        "push-log-{}.csv:{}: it was computed from versions that the lines before do not "
+        "make: lines are missing",
+        i, options_.logs[i][shards_[i].next].number));
+  }
+  return absl::InternalError("nothing is left to replay");
+}
+
+absl::Status Replay::CheckBases() const {
+  for (const auto& [key, push] : pushes_) {
+    for (size_t i = 0; i < shards_.size(); ++i) {
+      if (push.bases[i].has_value()) continue;
+      return absl::FailedPreconditionError(
+          fmt::format("push-log-{}.csv has no line of worker {}'s push of mini-batch {}, which "
+                      "another log has: "
+                      "the shard refused it, and nobody knows which weights of it were used",
+                      i, Value(std::get<WorkerId>(key)), push.batches.front().first));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Replay::Begin() {
@@ -257,9 +292,7 @@ void Replay::ComputeAhead() {
 
 bool Replay::MayCompute(const Push& push) const {
   for (size_t i = 0; i < shards_.size(); ++i) {
-    if (push.bases[i].has_value() && !shards_[i].versions.contains(*push.bases[i])) return false;
-    // A shard that refused it may have had any weights: nobody knows which.
-    if (!push.bases[i].has_value() && shards_[i].versions.empty()) return false;
+    if (!shards_[i].versions.contains(*push.bases[i])) return false;
   }
   return true;
 }
@@ -268,10 +301,6 @@ void Replay::Compute(Push& push) {
   push.weights.clear();
   for (size_t i = 0; i < shards_.size(); ++i) {
     ShardReplay& shard = shards_[i];
-    if (!push.bases[i].has_value()) {
-      push.weights.push_back(shard.versions.rbegin()->second);
-      continue;
-    }
     push.weights.push_back(shard.versions.at(*push.bases[i]));
     if (--shard.uses[*push.bases[i]] == 0) {
       shard.uses.erase(*push.bases[i]);
@@ -315,14 +344,15 @@ absl::Status Replay::PushNext(ShardId id) {
     Push& push = found->second;
     pool_.Await(*push.job);
     if (!push.computed.step.ok()) return push.computed.step.status();
-    if (options_.compares && push.computed.nonfinite.has_value()) {
-      return absl::FailedPreconditionError(
-          fmt::format("push-log-{}.csv:{}: the gradient has {}, and the log says that it counted",
-                      Value(id), line.number, *push.computed.nonfinite));
+    if (push.computed.nonfinite.has_value()) {
+      return DivergedError(
+          fmt::format("with these settings training diverges: {} at the push of "
+                      "push-log-{}.csv:{}",
+                      *push.computed.nonfinite, Value(id), line.number));
     }
     header.trailer = {.loss = push.computed.step->loss, .clip = push.computed.clip};
     values = ValuesOf(line.worker, id, std::span(push.gradient).subspan(range.begin, range.size()));
-    if (--push.shards_left == 0) push.gradient = {};
+    if (--push.lines_left == 0) push.gradient = {};
   } else if (header.count > 0) {
     // It had no effect: its values do not matter.
     ReceivedValues::Buffer zeros = ReceivedValues::MakeBuffer(range.size());
@@ -337,8 +367,7 @@ absl::Status Replay::PushNext(ShardId id) {
     encoder->OnOutcome(reply, header.trailer.clip);
   }
   // A push without a gradient changes no weights, and may have come behind the end of the work.
-  const bool has_to_be_equal = options_.compares && line.examples > 0;
-  return has_to_be_equal ? CheckReply(id, line, reply) : absl::OkStatus();
+  return line.examples > 0 ? CheckReply(id, line, reply) : absl::OkStatus();
 }
 
 absl::Status Replay::CheckReply(ShardId shard, const PushLine& line, const PushReply& reply) const {

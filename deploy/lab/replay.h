@@ -33,8 +33,8 @@ namespace slipstream {
 /// from its mini-batch and the versions that it was computed from, which the logs name; what the
 /// shards make of it follows from the order. So the weights are those of the real run, bit for bit.
 ///
-/// With other settings of the optimizer, the guard or the compensation, it answers what these would
-/// have done with the same order of events.
+/// With other settings of the optimizer it answers what these would have done with the same order
+/// of events: which pushes count, and in which round, is then as the logs say.
 ///
 /// Not thread-safe: one owner.
 class Replay {
@@ -45,9 +45,6 @@ class Replay {
 
     /// The lines of the push log of each shard.
     std::vector<std::vector<PushLine>> logs;
-
-    /// Set if the settings are the run's own: then each decision has to be that of the log.
-    bool compares = true;
 
     /// How many threads compute. > 0.
     uint32_t threads = 1;
@@ -71,8 +68,8 @@ class Replay {
   static absl::StatusOr<std::unique_ptr<Replay>> Make(Options options, const DataSplits& data);
 
   /// Redoes the whole run. Fails with CANCELLED once `goes_on`, which is told how many lines are
-  /// done, returns false; with FAILED_PRECONDITION if a line cannot follow, or, if it compares,
-  /// once a shard decides otherwise than the log says.
+  /// done, returns false; with FAILED_PRECONDITION if a line cannot follow, or once a shard decides
+  /// otherwise than the log says; with DivergedError if a gradient is not finite.
   absl::StatusOr<Result> Run(const std::function<bool(uint64_t done, uint64_t lines)>& goes_on);
 
  private:
@@ -81,10 +78,11 @@ class Replay {
   using Key = std::tuple<WorkerId, Incarnation, uint64_t, uint64_t>;
 
   struct Push {
-    std::vector<std::optional<Version>> bases;  // By shard; nothing where it did not come.
+    std::vector<std::optional<Version>> bases;  // By shard; nothing if its log has no such push.
     BatchRanges batches;
-    size_t shards_left = 0;  // Those that have yet to get it.
-    ShardWeights weights;    // What it is computed from, as far as there is.
+    bool counts = false;    // At any shard.
+    size_t lines_left = 0;  // Those that have yet to be redone.
+    ShardWeights weights;   // What it is computed from, as far as there is.
     std::shared_ptr<ComputePool::Job> job;
     ComputedGradient computed;
     std::vector<float> gradient;
@@ -103,6 +101,12 @@ class Replay {
          std::vector<std::unique_ptr<ComputeLane>> lanes);
 
   void Index();
+
+  /// FAILED_PRECONDITION if it is not known what a gradient was computed from.
+  absl::Status CheckBases() const;
+
+  /// Says which line cannot follow.
+  absl::Status WhyStuck() const;
   absl::Status Begin();
   void PullFirst(ShardId shard);
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "common/config/run_config.h"
+#include "common/config/run_text.h"
 #include "common/config/unexpected_arguments.h"
 #include "common/json/json_number.h"
 #include "common/json/json_text.h"
@@ -38,8 +39,8 @@ constexpr char kFooter[] = R"(Examples:
   psctl lab replay runs/one --set optimizer.staleness_scaling=per_gradient
 
 Exit codes: 0 the weights are the run's, or other settings were asked for; 1 they are not; 2 wrong
-flags; 74 a file cannot be read; 75 the run cannot be replayed; 78 wrong settings; 130, 143 stopped
-by a signal.)";
+flags; 74 a file cannot be read; 75 the run cannot be replayed; 78 wrong settings; 81 with the other
+settings it diverges; 130, 143 stopped by a signal.)";
 
 struct Arguments {
   std::string directory;
@@ -47,20 +48,31 @@ struct Arguments {
   uint32_t threads = 1;
 };
 
-/// Returns the SHA-256 in the summary of the run; null if it has none.
-Json RunSha256(const std::string& directory) {
+/// Returns the summary of the run; an empty object if there is none.
+Json SummaryOf(const std::string& directory) {
   std::ifstream file(directory + "/summary.json");
-  const Json summary = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  return summary.is_object() && summary.contains("weights_sha256") ? summary["weights_sha256"]
-                                                                   : Json();
+  Json summary = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  return summary.is_object() ? summary : Json::object();
+}
+
+/// Checks that only settings of the optimizer are others than the run's.
+absl::Status CheckChanges(const std::string& directory, const RunSpec& changed) {
+  absl::StatusOr<RunSpec> own = ToStatusOr(LoadRunConfig(directory + "/run.yaml"));
+  if (!own.ok()) return own.status();
+  own->optimizer = changed.optimizer;
+  const std::optional<std::string> difference = FirstDifference(changed, *own);
+  if (!difference.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(*difference +
+                                    ": a replay has the events of the run; only settings of the "
+                                    "optimizer can be others");
 }
 
 absl::StatusOr<Json> Redo(const Arguments& arguments, const StopSignal& stop) {
   absl::StatusOr<RunSpec> run =
       ToStatusOr(LoadRunConfig(arguments.directory + "/run.yaml", {.set = arguments.set}));
   if (!run.ok()) return run.status();
-  Replay::Options options = {
-      .run = *run, .compares = arguments.set.empty(), .threads = arguments.threads};
+  if (absl::Status fits = CheckChanges(arguments.directory, *run); !fits.ok()) return fits;
+  Replay::Options options = {.run = *run, .threads = arguments.threads};
   for (size_t i = 0; i < run->cluster.servers.size(); ++i) {
     auto log = ReadPushLog(fmt::format("{}/push-log-{}.csv", arguments.directory, i));
     if (!log.ok()) return log.status();
@@ -88,7 +100,8 @@ absl::StatusOr<Json> Redo(const Arguments& arguments, const StopSignal& stop) {
   for (const Version version : result->versions) versions.push_back(Value(version));
   const bool has_accuracy = result->measures.has_value() && result->measures->accuracy.has_value();
   const std::string sha256 = WeightsSha256(result->weights);
-  const Json of_run = RunSha256(arguments.directory);
+  const Json summary = SummaryOf(arguments.directory);
+  const Json of_run = summary.value("weights_sha256", Json());
   return Json{
       {"run_dir", arguments.directory},
       {"changed", arguments.set},
@@ -96,10 +109,11 @@ absl::StatusOr<Json> Redo(const Arguments& arguments, const StopSignal& stop) {
       {"staleness_mean", NumberOrNull(result->mean_staleness)},
       {"versions", std::move(versions)},
       {"test_accuracy", has_accuracy ? NumberOrNull(*result->measures->accuracy) : Json()},
+      {"run_test_accuracy", summary.value("test_accuracy", Json())},
       {"test_loss", result->measures.has_value() ? NumberOrNull(result->measures->loss) : Json()},
       {"weights_sha256", sha256},
       {"run_sha256", of_run},
-      {"equal", of_run == sha256}};
+      {"equal", of_run.is_null() ? Json() : Json(of_run == sha256)}};
 }
 
 }  // namespace
@@ -132,8 +146,13 @@ int ReplayCommand(int argc, char** argv) {
     return static_cast<int>(ExitCodeFor(redone.status()));
   }
   WriteToStdout(JsonText(*redone));
-  const bool is_as_it_was = !arguments.set.empty() || (*redone)["equal"].get<bool>();
-  return static_cast<int>(is_as_it_was ? ExitCode::kOk : ExitCode::kInternal);
+  if (!arguments.set.empty()) return static_cast<int>(ExitCode::kOk);
+  const Json& equal = (*redone)["equal"];
+  if (equal.is_null()) {
+    WriteToStderr("ps_lab: error: summary.json has no weights_sha256 to compare with\n");
+    return static_cast<int>(ExitCode::kTemporary);
+  }
+  return static_cast<int>(equal.get<bool>() ? ExitCode::kOk : ExitCode::kInternal);
 }
 
 }  // namespace slipstream

@@ -159,6 +159,7 @@ class VirtualProgram {
     status.set_name(name);
     Note(status);
     absl::Status ended = ran;
+    ended.Update(noted_);
     ended.Update(FailureOf(status));
     const bool was_stopped = stop_.stopped();
     const int code = was_stopped ? stop_.ExitStatus() : static_cast<int>(ExitCodeFor(ended));
@@ -169,7 +170,6 @@ class VirtualProgram {
                                 .error = std::string(ended.message()),
                                 .exit_code = code,
                                 .models = ModelsOf(status, directory_->Models())});
-    ended.Update(noted_);
     ended.Update(WriteWholeFile(directory_->SummaryPath(), JsonText(WithVirtualTime(summary))));
     return ended;
   }
@@ -228,7 +228,9 @@ int RunVirtualCommand(int argc, char** argv) {
   Arguments arguments;
   CLI::App app("Trains in virtual time", "ps_lab run");
   app.add_option("config", arguments.config, "The run.yaml")->required()->type_name("RUN.yaml");
-  app.add_option("--set", arguments.set, "A setting of the run")->type_name("KEY=VALUE");
+  app.add_option("--set", arguments.set, "A setting of the run")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   app.add_option("--world", arguments.world, "The machines and the network")
       ->type_name("WORLD.yaml");
   app.add_option("--run-dir", arguments.run_dir, "Where the run's files go")

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ absl::Status CheckVirtual(const RunSpec& run) {
   refuse(run.wire.pull_codec != Encoding::kFp32, "wire.pull_codec");
   refuse(run.data.from == SuppliedBy::kWorkers, "data of the workers' programs");
   refuse(!run.training.start_from.checkpoint.empty(), "training.start_from");
+  refuse(run.testing.push_delay_max > absl::ZeroDuration(), "testing.push_delay_max");
+  refuse(run.compute.device.kind == DeviceChoice::Kind::kCuda, "compute.device cuda");
   refuse(run.evaluation.by == EvaluationSpec::By::kNobody, "evaluation by nobody");
   if (unknown.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -27,11 +30,29 @@ absl::Status CheckVirtual(const RunSpec& run) {
                   fmt::join(unknown, "; ")));
 }
 
+absl::Status CheckWorld(const WorldSpec& world, const RunSpec& run) {
+  for (const VirtualWorkerSpec& each : world.workers) {
+    if (Value(each.worker) < run.cluster.workers) continue;
+    return absl::InvalidArgumentError(fmt::format(
+        "the world's workers have worker {}, and the run has {}, counted from 0 (cluster.workers)",
+        Value(each.worker), run.cluster.workers));
+  }
+  return absl::OkStatus();
+}
+
+absl::Duration LastArrival(const WorldSpec& world) {
+  absl::Duration last;
+  for (const VirtualWorkerSpec& each : world.workers) {
+    last = std::max(last, each.joins);
+    if (each.returns != absl::InfiniteDuration()) last = std::max(last, each.returns);
+  }
+  return last;
+}
+
 RunSpec WithoutRealWorld(RunSpec run) {
   run.durability = DurabilitySpec();
   run.worker.save_state = WorkerSpec::SaveState();
   run.wire.transport = WireSpec::Transport::kTcp;
-  run.cluster.start_timeout = absl::Hours(24);
   return run;
 }
 

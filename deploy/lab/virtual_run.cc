@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/duration_text.h"
 #include "deploy/lab/virtual_checks.h"
 #include "server/control_plane/coordinator_messages.h"
 #include "server/status/coordinator_facts.h"
@@ -22,6 +23,9 @@ constexpr uint64_t kRun = 1;
 
 /// How often servers report and workers send heartbeats that tell of progress.
 constexpr absl::Duration kControlInterval = absl::Milliseconds(50);
+
+/// So many of them without an update, a day, are a run that stands still.
+constexpr uint64_t kControlsMax = 24 * 3600 * 20;
 
 /// After how many events Run asks whether to go on.
 constexpr uint64_t kEventsAtOnce = 64;
@@ -40,7 +44,9 @@ struct VirtualRun::Measuring {
 absl::StatusOr<std::unique_ptr<VirtualRun>> VirtualRun::Make(Options options,
                                                              const DataSplits& data) {
   if (absl::Status fits = CheckVirtual(options.run); !fits.ok()) return fits;
+  if (absl::Status fits = CheckWorld(options.world, options.run); !fits.ok()) return fits;
   options.run = WithoutRealWorld(options.run);
+  options.run.cluster.start_timeout += LastArrival(options.world);
   const absl::StatusOr<NetShapes> shapes = ShapesOf(options.run.model);
   if (!shapes.ok()) return shapes.status();
   std::vector<std::unique_ptr<ComputeLane>> lanes;
@@ -81,7 +87,9 @@ VirtualRun::VirtualRun(Options options, const DataSplits& data, NetShapes net,
            .examples = data.train.count(),
            .on_coordinator_called = [this] { OnCoordinatorCalled(); }} {}
 
-VirtualRun::~VirtualRun() = default;
+VirtualRun::~VirtualRun() {
+  if (measuring_ != nullptr) pool_.Drop(*measuring_->job);
+}
 
 absl::Status VirtualRun::MakeServers() {
   for (uint32_t i = 0; i < options_.run.cluster.servers.size(); ++i) {
@@ -111,14 +119,21 @@ absl::Status VirtualRun::Run(const std::function<bool()>& goes_on) {
       queue_.After(spec.returns, [this, i] { StartWorker(WorkerId{i}); });
     }
   }
-  while (coordinator_.phase() != Phase::kFinished && coordinator_.phase() != Phase::kFailed) {
-    if (queue_.steps() % kEventsAtOnce == 0 && !goes_on()) return absl::CancelledError("stopped");
-    if (absl::Status stuck = CheckProgress(); !stuck.ok()) return stuck;
-    queue_.Step();
+  while (coordinator_.phase() != Phase::kFinished && coordinator_.phase() != Phase::kFailed &&
+         failure_.ok()) {
+    if (queue_.steps() % kEventsAtOnce == 0 && !goes_on()) {
+      failure_ = absl::CancelledError("stopped");
+    } else {
+      failure_.Update(CheckProgress());
+      queue_.Step();
+    }
   }
-  absl::Status logged;
-  for (const auto& server : servers_) logged.Update(server->FinishPushLog());
-  return logged;
+  FlushPushLogs();
+  return failure_;
+}
+
+void VirtualRun::FlushPushLogs() {
+  for (const auto& server : servers_) failure_.Update(server->FlushPushLog());
 }
 
 absl::Status VirtualRun::CheckProgress() {
@@ -126,18 +141,17 @@ absl::Status VirtualRun::CheckProgress() {
   const Version version = servers_.front()->machine().decided();
   if (version != version_seen_) {
     version_seen_ = version;
-    version_made_ = queue_.now();
+    controls_since_ = 0;
   }
   // What follows from the end of an epoch does not have to wait for the next report.
   if (epochs != epochs_synced_) {
     epochs_synced_ = epochs;
     queue_.At(queue_.now(), [this] { Control(); });
   }
-  constexpr absl::Duration kStillnessMax = absl::Hours(100 * 24);
-  if (queue_.now() - version_made_ < kStillnessMax) return absl::OkStatus();
-  return absl::InternalError(
-      fmt::format("nothing has happened for {} days of virtual time, in phase {}",
-                  absl::ToInt64Hours(kStillnessMax) / 24, Name(coordinator_.phase())));
+  if (controls_since_ < kControlsMax) return absl::OkStatus();
+  return absl::InternalError(fmt::format("no update for {} of virtual time, in phase {}",
+                                         DurationText(kControlsMax * kControlInterval),
+                                         Name(coordinator_.phase())));
 }
 
 void VirtualRun::StartWorker(WorkerId worker) {
@@ -145,6 +159,11 @@ void VirtualRun::StartWorker(WorkerId worker) {
   if (place != nullptr) gone_.push_back(std::move(place));
   place = std::make_unique<VirtualWorker>(lab_, worker, ++workers_started_, initial_);
   place->Start();
+}
+
+bool VirtualRun::IsThere(WorkerId worker) const {
+  const auto found = workers_.find(worker);
+  return found != workers_.end() && found->second->is_there();
 }
 
 // The conversation with the coordinator.
@@ -155,6 +174,7 @@ void VirtualRun::ControlAgainAndAgain() {
 }
 
 void VirtualRun::Control() {
+  ++controls_since_;
   SyncServers();
   coordinator_.Tick(queue_.now());
   for (const auto& [id, worker] : workers_) worker->Beat();
@@ -162,6 +182,7 @@ void VirtualRun::Control() {
   BeginEvaluation();
   SyncServers();
   coordinator_.TakeNotes();
+  FlushPushLogs();
   OnCoordinatorCalled();
 }
 
@@ -194,7 +215,7 @@ void VirtualRun::Settle() {
 
 void VirtualRun::BeginEvaluation() {
   const std::optional<Evaluations::Order>& order = coordinator_.evaluations().open();
-  if (!order.has_value() || measuring_ != nullptr) return;
+  if (!order.has_value() || measuring_ != nullptr || !IsThere(order->worker)) return;
   measuring_ = std::make_unique<Measuring>();
   Measuring& measuring = *measuring_;
   measuring.order = *order;
@@ -219,7 +240,11 @@ void VirtualRun::EndEvaluation() {
   pool_.Await(*measuring_->job);
   const std::unique_ptr<Measuring> done = std::move(measuring_);
   const auto worker = workers_.find(done->order.worker);
-  if (!done->measures.ok() || worker == workers_.end()) return;
+  if (!IsThere(done->order.worker)) return;  // Another one will measure.
+  if (!done->measures.ok()) {
+    failure_.Update(done->measures.status());
+    return;
+  }
   const v1::ReportRequest report =
       ReportOn({.order = {.number = done->order.number,
                           .epoch = done->order.epoch,
@@ -231,7 +256,8 @@ void VirtualRun::EndEvaluation() {
                done->weights, worker->second->identity(), lab_.examples, keeper_);
   // It is refused if the order was withdrawn meanwhile.
   const absl::Status taken = Take(coordinator_, report, queue_.now());
-  if (taken.ok()) OnCoordinatorCalled();
+  if (!absl::IsFailedPrecondition(taken)) failure_.Update(taken);
+  OnCoordinatorCalled();
 }
 
 // Status.

@@ -79,6 +79,8 @@ class VirtualRun {
   /// Fails if the run stands still for good.
   absl::Status CheckProgress();
   void StartWorker(WorkerId worker);
+  bool IsThere(WorkerId worker) const;
+  void FlushPushLogs();
 
   // The conversation with the coordinator.
   void ControlAgainAndAgain();
@@ -114,8 +116,9 @@ class VirtualRun {
   uint64_t changes_seen_ = 0;
   bool is_settling_ = false;
   uint64_t epochs_synced_ = 0;  // Those that shard 0 had applied when servers reported last.
-  Version version_seen_{};      // Shard 0's newest, and when it was made.
-  absl::Time version_made_;
+  Version version_seen_{};      // Shard 0's newest.
+  uint64_t controls_since_ = 0;
+  absl::Status failure_;  // Why the run cannot go on.
 
   struct Measuring;
   std::unique_ptr<Measuring> measuring_;

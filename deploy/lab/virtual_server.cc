@@ -1,6 +1,7 @@
 #include "deploy/lab/virtual_server.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/status/shard_report.h"
@@ -10,7 +11,10 @@ namespace slipstream {
 VirtualServer::VirtualServer(Options options, EventQueue& queue)
     : options_(std::move(options)),
       queue_(queue),
-      shard_({.shard = options_.shard, .run = options_.run}) {}
+      shard_({.shard = options_.shard,
+              .run = options_.run,
+              // A run must not depend on what else this machine does.
+              .memory_available = [] { return std::numeric_limits<uint64_t>::max(); }}) {}
 
 ServerReport VirtualServer::Report() {
   ServerReport report = {.shard = options_.shard,
@@ -135,10 +139,13 @@ v1::ShardStatus VirtualServer::Describe() const {
     status.set_end(range_->end);
   }
   value_counts_.Describe(status);
+  const TrainingState* state = shard_.training_state();
+  status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
+  if (options_.push_log.has_value()) status.set_push_log_pushes(options_.push_log->pushes());
   return status;
 }
 
-absl::Status VirtualServer::FinishPushLog() {
+absl::Status VirtualServer::FlushPushLog() {
   return options_.push_log.has_value() ? options_.push_log->Flush() : absl::OkStatus();
 }
 

@@ -86,8 +86,8 @@ class VirtualServer {
   /// Returns the shard's figures, as a server reports them.
   v1::ShardStatus Describe() const;
 
-  /// Writes the rest of the push log, if there is one.
-  absl::Status FinishPushLog();
+  /// Writes what there is of the push log, if there is one.
+  absl::Status FlushPushLog();
 
  private:
   void Absorb(ShardResult result);

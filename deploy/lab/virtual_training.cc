@@ -410,7 +410,7 @@ void VirtualTraining::PushParts(std::vector<ReceivedValues::Buffer>& parts,
       PushHeader made = session_.BeginExchange(shard, slot);
       made.count = count;
       made.trailer = trailer;
-      made.holds_base = local_ == nullptr;
+      made.holds_base = local_ == nullptr || lands_apart();
       return made;
     };
     calls_.Push(

@@ -26,7 +26,9 @@ void VirtualWorker::Start() {
   const absl::StatusOr<Identity> identity = lab_.coordinator.OnRegister(
       {.worker = worker_, .host = "virtual", .instance = number_ + 1}, process_.now());
   lab_.on_coordinator_called();
-  if (absl::IsUnavailable(identity.status())) {
+  const bool comes_too_early =
+      absl::IsUnavailable(identity.status()) || absl::IsResourceExhausted(identity.status());
+  if (comes_too_early) {
     return process_.At(process_.now() + kPause, [this] { Start(); });
   }
   // The run may be over.
@@ -132,6 +134,8 @@ void VirtualWorker::OnEnd(const absl::Status& status, bool ends_run) {
   process_.End();
   std::vector<UnitProgress> progress;
   if (training_.has_value()) progress = training_->progress();
+  // This may run within a call of it.
+  lab_.queue.At(lab_.queue.now(), [this] { training_.reset(); });
   // A refusal means that it is no member any more.
   const absl::Status left = Take(
       lab_.coordinator,

@@ -57,7 +57,7 @@ MAY_INCLUDE = {
     "deploy/psctl/completion": ("common/config", "common/process", "deploy/psctl"),
     "deploy/psctl/config": ("common/config", "common/files", "common/json", "common/layout",
                             "common/model", "common/process", "common/settings", "deploy/psctl"),
-    "deploy/psctl/lab": ("common/config", "common/files", "common/json", "common/model",
+    "deploy/psctl/lab": ("deploy/lab", "common/config", "common/files", "common/json", "common/model",
                          "common/process", "common/settings", "deploy/psctl",
                          "deploy/psctl/compare", "deploy/psctl/config", "deploy/psctl/run"),
     "deploy/psctl/operate": ("common/config", "common/files", "common/json", "common/layout",

@@ -71,7 +71,9 @@ Curve Rates(const Curve& examples) {
 void AddEvaluation(const Json& evaluation, double time, RunCurves& curves) {
   if (!evaluation.is_object()) return;
   const double begin = std::max(0.0, time - NumberAt(evaluation, "seconds").value_or(0));
-  const std::optional<double> epoch = NumberAt(evaluation, "epoch");
+  // The label counts epochs whose every mini-batch is done; what was measured has more in it.
+  std::optional<double> epoch = NumberAt(evaluation, "epochs_measured");
+  if (!epoch || *epoch == 0) epoch = NumberAt(evaluation, "epoch");
   if (const auto accuracy = NumberAt(evaluation, "test_accuracy")) {
     curves.accuracy_by_time.push_back({begin, *accuracy});
     if (epoch) curves.accuracy_by_epoch.push_back({*epoch, *accuracy});

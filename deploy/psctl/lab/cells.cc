@@ -16,6 +16,7 @@
 #include "common/config/suggestion.h"
 #include "common/process/version.h"
 #include "common/settings/same_rounds.h"
+#include "deploy/lab/world_spec.h"
 #include "deploy/psctl/config/run_plan.h"
 #include "deploy/psctl/lab/expression.h"
 #include "deploy/psctl/lab/world_text.h"
@@ -350,6 +351,10 @@ class Expansion {
       return std::nullopt;
     }
     cell.world = MapText(world);
+    if (const auto read = ReadWorld(cell.world, grid_.path + ": world"); !read.ok()) {
+      Pass({{.source = world.source, .message = std::string(read.status().message())}});
+      return std::nullopt;
+    }
     cell.values = ValuesOf(cell.settings, world, places);
     cell.id = IdOf(cell, grid_.engine, FindIn(world, "workers") == nullptr);
     return cell;

@@ -33,6 +33,7 @@ TEST(PushLines, NameTheLineThatIsNone) {
   EXPECT_TRUE(absl::IsDataLoss(lines.status()));
   EXPECT_EQ(lines.status().message(), "log.csv:2: this is no line of a push log");
   EXPECT_TRUE(absl::IsDataLoss(ReadPushLines("a,b\n", "log.csv").status()));
+  EXPECT_TRUE(absl::IsDataLoss(ReadPushLines("", "log.csv").status()));
 }
 
 }  // namespace

@@ -52,7 +52,6 @@ TEST(Links, QueueAtTheServer) {
   EXPECT_EQ(links.ToServer(WorkerId{1}, ShardId{0}, 1000, begin) - begin, absl::Microseconds(26));
   // The other direction is free.
   EXPECT_EQ(links.ToWorker(ShardId{0}, WorkerId{0}, 1000, begin) - begin, absl::Microseconds(18));
-  EXPECT_EQ(links.BusyIn(ShardId{0}), absl::Microseconds(16));
 }
 
 TEST(Links, AreAsFastAsTheSlowerEnd) {

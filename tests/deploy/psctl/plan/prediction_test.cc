@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "common/model/presets.h"
-#include "deploy/psctl/prediction/cost_sources.h"
 #include "deploy/psctl/plan/plan_view.h"
+#include "deploy/psctl/plan/verdicts.h"
+#include "deploy/psctl/prediction/cost_sources.h"
 #include "deploy/psctl/prediction/run_check.h"
 #include "deploy/psctl/prediction/staleness_model.h"
 #include "deploy/psctl/prediction/summary_plan.h"
 #include "deploy/psctl/prediction/sweep.h"
-#include "deploy/psctl/plan/verdicts.h"
 
 namespace slipstream {
 namespace {
