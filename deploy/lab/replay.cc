@@ -361,7 +361,7 @@ absl::Status Replay::PushNext(ShardId id) {
   }
   const PushReply reply =
       shard.server->Push(shard.server->NewCall(), header, values.has_value() ? &*values : nullptr,
-                         [](const Answer&) {});
+                         /*bytes=*/0, [](const Answer&) {});
   KeepNewest(id);
   if (PushEncoder* encoder = EncoderOf(line.worker, id)) {
     encoder->OnOutcome(reply, header.trailer.clip);

@@ -98,7 +98,7 @@ void VirtualCalls::Send(const std::shared_ptr<PushCall>& call) {
     CallId& at_shard = lanes_[Value(call->shard)].call;
     at_shard = ServerOf(call->shard).NewCall();
     ServerOf(call->shard)
-        .Push(at_shard, call->header, call->payload.values.get(),
+        .Push(at_shard, call->header, call->payload.values.get(), call->payload.bytes,
               process_.While([this, call](Answer answer) { OnAnswer(call, std::move(answer)); }));
   });
 }

@@ -67,7 +67,7 @@ void VirtualServer::FinishPull(CallId call, const PullRequest& request) {
 }
 
 PushReply VirtualServer::Push(CallId call, const PushHeader& header, ReceivedValues* values,
-                              OnAnswer on_answer) {
+                              uint64_t bytes, OnAnswer on_answer) {
   BegunPush begun = shard_.BeginPush(header);
   if (begun.refusal.has_value()) {
     Answer refusal;
@@ -78,7 +78,7 @@ PushReply VirtualServer::Push(CallId call, const PushHeader& header, ReceivedVal
   }
   PushAssembly push(header, begun.push, begun.draft);
   if (values != nullptr) {
-    value_counts_.OnPushed(values->count(), values->message_bytes());
+    value_counts_.OnPushed(values->count(), bytes);
     PS_CHECK(push.Add(0, std::move(*values)).ok());
   }
   waiting_.emplace(call, std::move(on_answer));

@@ -75,10 +75,11 @@ class VirtualServer {
   /// Notes that the answer to the pull has left, or that its call is gone.
   void FinishPull(CallId call, const PullRequest& request);
 
-  /// Takes a push that has arrived whole. `values`: null for a push without values; they are left
-  /// as they were if the answer asks for the push again. Returns what was decided, which the answer
-  /// says, too; but that may have to wait.
-  PushReply Push(CallId call, const PushHeader& header, ReceivedValues* values, OnAnswer on_answer);
+  /// Takes a push that has arrived whole. `bytes`: what the values took on the way. `values`: null
+  /// for a push without values; they are left as they were if the answer asks for the push again.
+  /// Returns what was decided, which the answer says, too; but that may have to wait.
+  PushReply Push(CallId call, const PushHeader& header, ReceivedValues* values, uint64_t bytes,
+                 OnAnswer on_answer);
 
   /// Notes that the caller is gone.
   void Cancel(CallId call);

@@ -425,7 +425,7 @@ void VirtualTraining::PushParts(std::vector<ReceivedValues::Buffer>& parts,
 VirtualCalls::Payload VirtualTraining::PayloadOf(ShardId shard, ReceivedValues::Buffer part) {
   PushEncoder* encoder = encoders_.Of(shard, turn_);
   if (encoder == nullptr) {
-    const uint64_t bytes = part.values.message_bytes();
+    const uint64_t bytes = part.to.size_bytes();
     return {std::make_shared<ReceivedValues>(std::move(part.values)), bytes};
   }
   encoder->Begin();

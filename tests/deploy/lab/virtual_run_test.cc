@@ -84,6 +84,19 @@ TEST(VirtualRun, GivesHardsyncTheSameWeightsInEveryWorld) {
   EXPECT_GT(uneven.seconds(), ideal.seconds());
 }
 
+TEST(VirtualRun, TakesTheTimeOfItsTransfers) {
+  // All values each way, at 80 ns a byte.
+  WorldSpec world;
+  world.compute.spread = ComputeTimeSpec::Spread::kNone;
+  world.network = {.worker_gbits = 0.1, .server_gbits = 0.1};
+  const RunSpec run = RunOf({"consistency.policy=async", "cluster.workers=1"});
+  const v1::RunStatus status = Train(run, world);
+  const double bytes = 4.0 * static_cast<double>(status.parameters());
+  EXPECT_NEAR(status.seconds(), 120 * (8e-3 + 2 * 80e-9 * bytes),
+              0.1);  // Up to a control interval more.
+  EXPECT_EQ(status.shards(0).pushed_bytes(), 120 * 4 * status.parameters());
+}
+
 TEST(VirtualRun, HasTheStalenessThatTheConservationLawSays) {
   // With one gradient in flight for each worker, the mean is (workers − 1) / gradients per update.
   const v1::RunStatus async = Train(RunOf({"consistency.policy=async", "training.epochs=8"}));
