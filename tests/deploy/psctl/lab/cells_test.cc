@@ -80,7 +80,7 @@ TEST(CellsTest, CellsThatMeanTheSameAreOne) {
 
 TEST(CellsTest, WhereWorkersAreLostRoundsMayComeToDiffer) {
   const Expanded grid =
-      Expand("product: {n: [9, 10, 18, 30]}\nworld: {workers: [{worker: 3, leaves: 2s}]}\n");
+      Expand("product: {n: [9, 10, 18, 30]}\nworld: {workers: [{worker: 3, leaves_ms: 2000}]}\n");
 
   // ⌊30/9⌋ = ⌊30/10⌋, but ⌊29/9⌋ > ⌊29/10⌋.
   EXPECT_THAT(grid.Labels(), ElementsAre("n=9", "n=10", "n=18"));
@@ -113,14 +113,21 @@ TEST(CellsTest, ATargetErrorIsATargetAccuracy) {
 
 TEST(CellsTest, TheWorldIsPassedOnAsItIsWritten) {
   const Expanded grid = Expand(
-      "world: {compute: {fixed: 2ms, name: \"7\"}, list: [1, {a: b}]}\n"
-      "product: {world.compute.fixed: [1ms, 3ms], world.network.bandwidth: [\"=world.list2\"]}\n"
-      "set: {world.list2: 24}\n");
+      "world: {compute: {fixed_ms: 2, spread: \"pareto\"}, workers: [{worker: 1}]}\n"
+      "product: {world.compute.fixed_ms: [1, 3], world.network.latency_ms: "
+      "[\"=world.server.update_ms\"]}\n"
+      "set: {world.server.update_ms: 0.5}\n");
 
+  ASSERT_EQ(grid.cells.cells.size(), 2u);
   EXPECT_EQ(grid.cells.cells[1].world,
-            "compute: {fixed: 3ms, name: \"7\"}\nlist: [1, {a: b}]\nlist2: 24\n"
-            "network: {bandwidth: 24}\n");
+            "compute: {fixed_ms: 3, spread: \"pareto\"}\nworkers: [{worker: 1}]\n"
+            "server: {update_ms: 0.5}\nnetwork: {latency_ms: 0.5}\n");
   EXPECT_NE(grid.cells.cells[0].id, grid.cells.cells[1].id);
+}
+
+TEST(CellsTest, AWorldThatIsNoneIsRefused) {
+  EXPECT_THAT(ErrorsIn("world: {compute: {per_exampel_ms: 2}}\n"),
+              testing::HasSubstr("did you mean \"per_example_ms\"?"));
 }
 
 TEST(CellsTest, TheIdFollowsWhatDecidesTheResult) {
@@ -130,7 +137,7 @@ TEST(CellsTest, TheIdFollowsWhatDecidesTheResult) {
   EXPECT_EQ(id("set: {training.batch_size: 32}\n"), id("product: {batch_size: [32]}\n"));
   const std::set<std::string> ids = {id(""),
                                      id("engine: processes\n"),
-                                     id("world: {a: 1}\n"),
+                                     id("world: {server: {update_ms: 1}}\n"),
                                      id("seeds: [2]\n"),
                                      id("set: {batch_size: 33}\n"),
                                      id("scale: {epochs: 140, run: 10}\n")};

@@ -24,7 +24,7 @@ class LabDirectoryTest : public testing::Test {
   LabDirectoryTest()
       : path_(testing::TempDir() + "/" +
               testing::UnitTest::GetInstance()->current_test_info()->name()),
-        grid_(Expand("product: {n: [1, 30]}\nworld: {a: 1}\n")) {
+        grid_(Expand("product: {n: [1, 30]}\nworld: {server: {update_ms: 1}}\n")) {
     fs::remove_all(path_);
   }
 
@@ -41,7 +41,7 @@ TEST_F(LabDirectoryTest, ACellGetsItsNameWhenItIsComplete) {
 
   ASSERT_TRUE(directory_.Begin(cell()).ok());
   EXPECT_EQ(directory_.StateOf(cell().id), CellState::kRunning);
-  EXPECT_EQ(ReadFile(directory_.WorldPath(cell().id)), "a: 1\n");
+  EXPECT_EQ(ReadFile(directory_.WorldPath(cell().id)), "server: {update_ms: 1}\n");
   const std::string unfinished = directory_.UnfinishedPath(cell().id);
   std::ofstream(unfinished + "/summary.json") << "{\"run_dir\": \"" << unfinished << "\"}";
 
