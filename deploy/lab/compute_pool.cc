@@ -25,10 +25,10 @@ ComputePool::~ComputePool() {
 
 std::shared_ptr<ComputePool::Job> ComputePool::Start(absl::Time due, Work work) {
   auto job = std::make_shared<Job>();
-  job->work = std::move(work);
-  job->place = {due, jobs_begun_++};
+  job->work_ = std::move(work);
+  job->place_ = {due, jobs_begun_++};
   MutexLock lock(mutex_);
-  waiting_.emplace(job->place, job);
+  waiting_.emplace(job->place_, job);
   changed_.NotifyAll();
   return job;
 }
@@ -38,8 +38,8 @@ void ComputePool::Await(Job& job) {
     std::shared_ptr<Job> next;
     {
       MutexLock lock(mutex_);
-      while (job.state == Job::State::kRunning && waiting_.empty()) changed_.Wait(mutex_);
-      if (job.state == Job::State::kDone) return;
+      while (job.state_ == Job::State::kRunning && waiting_.empty()) changed_.Wait(mutex_);
+      if (job.state_ == Job::State::kDone) return;
       next = TakeFirst();
     }
     Compute(*next, *lanes_.front());
@@ -48,14 +48,14 @@ void ComputePool::Await(Job& job) {
 
 void ComputePool::Drop(Job& job) {
   MutexLock lock(mutex_);
-  if (job.state == Job::State::kWaiting) waiting_.erase(job.place);
-  while (job.state == Job::State::kRunning) changed_.Wait(mutex_);
+  if (job.state_ == Job::State::kWaiting) waiting_.erase(job.place_);
+  while (job.state_ == Job::State::kRunning) changed_.Wait(mutex_);
 }
 
 std::shared_ptr<ComputePool::Job> ComputePool::TakeFirst() {
   std::shared_ptr<Job> first = std::move(waiting_.begin()->second);
   waiting_.erase(waiting_.begin());
-  first->state = Job::State::kRunning;
+  first->state_ = Job::State::kRunning;
   return first;
 }
 
@@ -66,12 +66,12 @@ absl::Duration ComputePool::computed() {
 
 void ComputePool::Compute(Job& job, ComputeLane& lane) {
   const double begin = ReadClock(MeasuringClock::kThread);
-  job.work(lane);
+  job.work_(lane);
   const double end = ReadClock(MeasuringClock::kThread);
   MutexLock lock(mutex_);
   computed_ += absl::Seconds(end - begin);
-  job.work = nullptr;
-  job.state = Job::State::kDone;
+  job.work_ = nullptr;
+  job.state_ = Job::State::kDone;
   changed_.NotifyAll();
 }
 

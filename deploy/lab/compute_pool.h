@@ -32,9 +32,9 @@ class ComputePool {
   class Job {
    private:
     friend class ComputePool;
-    Work work;
-    std::pair<absl::Time, uint64_t> place;  // In the queue.
-    enum class State : uint8_t { kWaiting, kRunning, kDone } state = State::kWaiting;
+    Work work_;
+    std::pair<absl::Time, uint64_t> place_;  // In the queue.
+    enum class State : uint8_t { kWaiting, kRunning, kDone } state_ = State::kWaiting;
   };
 
   /// Each lane but the first gets a thread of its own. REQUIRES: there is a lane.

@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "common/base/check.h"
@@ -32,7 +33,8 @@ std::vector<double> TimesOf(absl::FunctionRef<void()> work, MeasuringClock clock
 
 double Quantile(std::vector<double> values, double share) {
   PS_CHECK(!values.empty());
-  const auto place = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  const auto place =
+      static_cast<size_t>(std::lround(share * static_cast<double>(values.size() - 1)));
   std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(place));
   return values[place];
 }

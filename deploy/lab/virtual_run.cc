@@ -25,7 +25,7 @@ constexpr uint64_t kRun = 1;
 constexpr absl::Duration kControlInterval = absl::Milliseconds(50);
 
 /// So many of them without an update, a day, are a run that stands still.
-constexpr uint64_t kControlsMax = 24 * 3600 * 20;
+constexpr uint64_t kControlsMax = uint64_t{24} * 3600 * 20;
 
 /// After how many events Run asks whether to go on.
 constexpr uint64_t kEventsAtOnce = 64;

@@ -81,12 +81,12 @@ const RecordFields<ComputeTimeSpec>& ComputeFields() {
 }
 
 const RecordFields<NetworkSpec>& NetworkFields() {
-  static const NumberType rate = {.max = 1e6};
+  static const NumberType kRate = {.max = 1e6};
   static const auto& fields = *new RecordFields<NetworkSpec>{
       Milliseconds("latency_ms", "From one machine to another.", &NetworkSpec::latency),
-      Number("worker_gbits", "Gbit/s of a worker's link, each way; 0: any number.", rate,
+      Number("worker_gbits", "Gbit/s of a worker's link, each way; 0: any number.", kRate,
              &NetworkSpec::worker_gbits),
-      Number("server_gbits", "Gbit/s of a server's link, each way; 0: any number.", rate,
+      Number("server_gbits", "Gbit/s of a server's link, each way; 0: any number.", kRate,
              &NetworkSpec::server_gbits)};
   return fields;
 }
