@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// What computing a mini-batch's gradient takes.
+/// The time that the gradient of a mini-batch takes.
 struct ComputeCosts {
   struct Point {
     uint32_t batch_size = 0;

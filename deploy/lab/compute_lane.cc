@@ -76,4 +76,15 @@ absl::StatusOr<TestMeasures> ComputeLane::Measure(std::span<const float> weights
   return MeasureOnTest(*test_plan_, data_.test, [](size_t) { return true; });
 }
 
+absl::StatusOr<ComputeLanes> MakeComputeLanes(const RunSpec& run, const DataSplits& data,
+                                              uint32_t count) {
+  ComputeLanes lanes;
+  for (uint32_t i = 0; i < count; ++i) {
+    absl::StatusOr<std::unique_ptr<ComputeLane>> lane = ComputeLane::Make(run, data);
+    if (!lane.ok()) return lane.status();
+    lanes.push_back(*std::move(lane));
+  }
+  return lanes;
+}
+
 }  // namespace slipstream

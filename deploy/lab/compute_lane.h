@@ -23,12 +23,12 @@ namespace slipstream {
 /// The weights of a model, as its shards have published them: those of each shard in its order.
 using ShardWeights = std::vector<Weights>;
 
-/// What one mini-batch gave.
+/// The result of one mini-batch.
 struct ComputedGradient {
   absl::StatusOr<StepResult> step = StepResult();
   uint32_t examples = 0;
 
-  /// What of it is not finite, as NonfinitePart says; it must not be pushed then.
+  /// The part of it that is not finite, as NonfinitePart says. It must not be pushed then.
   std::optional<std::string> nonfinite;
 
   /// The factor by which shards clip it.
@@ -74,6 +74,13 @@ class ComputeLane {
   std::unique_ptr<Plan> test_plan_;  // Made when it is first needed.
   BatchFeed feed_;
 };
+
+/// The lanes of a pool, one for each thread.
+using ComputeLanes = std::vector<std::unique_ptr<ComputeLane>>;
+
+/// Makes so many lanes. Fails as ComputeLane::Make.
+absl::StatusOr<ComputeLanes> MakeComputeLanes(const RunSpec& run, const DataSplits& data,
+                                              uint32_t count);
 
 }  // namespace slipstream
 

@@ -18,7 +18,7 @@
 
 namespace slipstream {
 
-/// What a virtual worker finds around it. All that is referred to must outlive it.
+/// The surroundings of a virtual worker. All that is referred to must outlive it.
 struct LabContext {
   const RunSpec& run;
   const WorldSpec& world;

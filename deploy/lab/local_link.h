@@ -8,13 +8,13 @@
 
 namespace slipstream {
 
-/// What it takes two threads of this machine to exchange values.
+/// The costs of exchanging values between two threads of this machine.
 struct LocalLink {
   /// Half of the time from a small message to its answer.
   double latency = 0;
   double bytes_per_second = 0;
 
-  /// What sending a small message costs the sender.
+  /// The cost of a small message to its sender.
   double message = 0;
 };
 

@@ -10,7 +10,7 @@
 #include "common/base/check.h"
 #include "common/process/exit_code.h"
 #include "common/settings/shards.h"
-#include "common/wire/chunk_wire.h"
+#include "deploy/lab/encoded_values.h"
 #include "deploy/lab/virtual_checks.h"
 #include "worker/training/first_weights.h"
 #include "worker/training/model_shapes.h"
@@ -99,14 +99,10 @@ absl::StatusOr<std::unique_ptr<Replay>> Replay::Make(Options options, const Data
   const absl::StatusOr<ShardMap> map = ShardMap::Cut(
       shapes->layout, static_cast<uint32_t>(options.logs.size()), CutOptionsOf(options.run));
   if (!map.ok()) return map.status();
-  std::vector<std::unique_ptr<ComputeLane>> lanes;
-  for (uint32_t i = 0; i < options.threads; ++i) {
-    absl::StatusOr<std::unique_ptr<ComputeLane>> lane = ComputeLane::Make(options.run, data);
-    if (!lane.ok()) return lane.status();
-    lanes.push_back(*std::move(lane));
-  }
+  absl::StatusOr<ComputeLanes> lanes = MakeComputeLanes(options.run, data, options.threads);
+  if (!lanes.ok()) return lanes.status();
   return std::unique_ptr<Replay>(
-      new Replay(std::move(options), data, *shapes, *map, std::move(lanes)));
+      new Replay(std::move(options), data, *shapes, *map, *std::move(lanes)));
 }
 
 Replay::Replay(Options options, const DataSplits& data, NetShapes net, ShardMap map,
@@ -393,11 +389,7 @@ std::optional<ReceivedValues> Replay::ValuesOf(WorkerId worker, ShardId shard,
     std::ranges::copy(gradient, copy.to.begin());
     return std::move(copy.values);
   }
-  encoder->Begin();
-  absl::StatusOr<PushChunk> chunk = DecodePushChunk(EncodePushChunk(
-      std::nullopt, 0, encoder->Encode(gradient, 0, gradient.size()), encoder->encoding()));
-  PS_CHECK(chunk.ok());
-  return std::move(chunk->values);
+  return EncodedValues(*encoder, gradient);
 }
 
 PushEncoder* Replay::EncoderOf(WorkerId worker, ShardId shard) {

@@ -54,7 +54,7 @@ class Replay {
     std::vector<float> weights;
     uint64_t pushes = 0;
 
-    /// Those of all shards.
+    /// Over the gradients of all shards.
     double mean_staleness = 0;
     std::vector<Version> versions;  // By shard.
     std::optional<TestMeasures> measures;

@@ -8,7 +8,7 @@
 
 namespace slipstream {
 
-/// What servers do to values, in seconds for a whole model.
+/// The times of the work that servers do on values, in seconds for a whole model.
 struct UpdateCosts {
   /// An update by the rule that servers follow.
   double rule = 0;

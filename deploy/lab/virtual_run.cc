@@ -49,14 +49,10 @@ absl::StatusOr<std::unique_ptr<VirtualRun>> VirtualRun::Make(Options options,
   options.run.cluster.start_timeout += LastArrival(options.world);
   const absl::StatusOr<NetShapes> shapes = ShapesOf(options.run.model);
   if (!shapes.ok()) return shapes.status();
-  std::vector<std::unique_ptr<ComputeLane>> lanes;
-  for (uint32_t i = 0; i < options.threads; ++i) {
-    absl::StatusOr<std::unique_ptr<ComputeLane>> lane = ComputeLane::Make(options.run, data);
-    if (!lane.ok()) return lane.status();
-    lanes.push_back(*std::move(lane));
-  }
+  absl::StatusOr<ComputeLanes> lanes = MakeComputeLanes(options.run, data, options.threads);
+  if (!lanes.ok()) return lanes.status();
   std::unique_ptr<VirtualRun> made(
-      new VirtualRun(std::move(options), data, *shapes, std::move(lanes)));
+      new VirtualRun(std::move(options), data, *shapes, *std::move(lanes)));
   if (absl::Status opened = made->MakeServers(); !opened.ok()) return opened;
   return made;
 }
@@ -143,7 +139,7 @@ absl::Status VirtualRun::CheckProgress() {
     version_seen_ = version;
     controls_since_ = 0;
   }
-  // What follows from the end of an epoch does not have to wait for the next report.
+  // The consequences of the end of an epoch need not wait for the next report.
   if (epochs != epochs_synced_) {
     epochs_synced_ = epochs;
     queue_.At(queue_.now(), [this] { Control(); });

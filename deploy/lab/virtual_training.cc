@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/kernels/finite.h"
-#include "common/wire/chunk_wire.h"
+#include "deploy/lab/encoded_values.h"
 
 namespace slipstream {
 
@@ -428,12 +428,9 @@ VirtualCalls::Payload VirtualTraining::PayloadOf(ShardId shard, ReceivedValues::
     const uint64_t bytes = part.to.size_bytes();
     return {std::make_shared<ReceivedValues>(std::move(part.values)), bytes};
   }
-  encoder->Begin();
-  absl::StatusOr<PushChunk> chunk = DecodePushChunk(EncodePushChunk(
-      std::nullopt, 0, encoder->Encode(part.to, 0, part.to.size()), encoder->encoding()));
-  PS_CHECK(chunk.ok());
-  const uint64_t bytes = chunk->values.message_bytes();
-  return {std::make_shared<ReceivedValues>(std::move(chunk->values)), bytes};
+  auto values = std::make_shared<ReceivedValues>(EncodedValues(*encoder, part.to));
+  const uint64_t bytes = values->message_bytes();
+  return {std::move(values), bytes};
 }
 
 void VirtualTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) {

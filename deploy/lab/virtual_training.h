@@ -57,7 +57,8 @@ class VirtualTraining {
 
   void Start() { TakeTurn(); }
 
-  /// What a heartbeat brings: whether work ends, and the number of mini-batches of the next pushes.
+  /// Takes the news of a heartbeat: whether work ends, and the number of mini-batches of the next
+  /// pushes.
   void OnOrders(bool work_ends, uint64_t steps);
   void OnCoordinatorChanged() { units_.OnCoordinatorChanged(); }
 

@@ -44,7 +44,7 @@ struct NetworkSpec {
   double server_gbits = 0;
 };
 
-/// What one worker does out of the ordinary.
+/// A worker that is out of the ordinary.
 struct VirtualWorkerSpec {
   WorkerId worker{};
 

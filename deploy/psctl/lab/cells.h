@@ -50,7 +50,7 @@ struct Cell {
 };
 
 struct GridCells {
-  /// Those of a point are neighbours.
+  /// The cells of a point are neighbours.
   std::vector<Cell> cells;
 
   /// The short names of the axes, in the grid's order.

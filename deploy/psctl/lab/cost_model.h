@@ -11,7 +11,7 @@
 
 namespace slipstream {
 
-/// What a cell is going to cost.
+/// The expected cost of a cell.
 struct CostEstimate {
   double core_seconds = 0;
   uint64_t bytes = 0;

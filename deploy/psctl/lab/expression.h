@@ -18,7 +18,7 @@ struct ExpressionError {
   std::string message;
 };
 
-/// What is wrong with a name.
+/// The fault in a name.
 struct NameError {
   std::string message;
 };

@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-/// What carries out the cells of a grid.
+/// The engine that carries out the cells of a grid.
 enum class GridEngine : uint8_t {
   kVirtual,    // ps_lab, one process in virtual time.
   kProcesses,  // psctl run.
@@ -122,7 +122,7 @@ std::variant<Grid, std::vector<Diagnostic>> ParseGrid(
 std::variant<Grid, std::vector<Diagnostic>> LoadGrid(
     const std::string& path, const std::vector<std::string>& overrides = {});
 
-/// What is wrong with the name of a key.
+/// The fault in the name of a key.
 struct UnknownKey {
   std::string message;
 };

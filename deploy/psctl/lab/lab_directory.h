@@ -12,7 +12,7 @@
 
 namespace slipstream {
 
-/// What a cell has come to.
+/// The state of a cell.
 enum class CellState : uint8_t {
   kPending,  // It has not been run, or was cut off.
   kRunning,  // Its unfinished directory is there.
@@ -20,7 +20,7 @@ enum class CellState : uint8_t {
   kFailed,
 };
 
-/// What running a cell has cost, for estimates.
+/// The measured cost of a cell, for estimates.
 struct CellCost {
   double wall_seconds = 0;
   double cpu_seconds = 0;

@@ -333,7 +333,7 @@ void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
   }
   double fewest = std::numeric_limits<double>::infinity();
   for (const auto& [name, by_workers] : rates) fewest = std::min(fewest, by_workers.begin()->first);
-  // What is known of the fewest workers counts for all: one worker is the same under any policy.
+  // The fewest workers have one figure for all policies: one worker is the same under any policy.
   std::vector<double> bases;
   for (const auto& [name, by_workers] : rates) {
     if (by_workers.contains(fewest)) bases.push_back(by_workers.at(fewest).mean);

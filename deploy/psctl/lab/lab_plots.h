@@ -12,7 +12,7 @@ namespace slipstream {
 struct LabPlot {
   std::string svg;
 
-  /// What the plot shows, in a sentence or two.
+  /// Says in a sentence or two what the plot shows.
   std::string caption;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a figure assumes, by its key in JSON and its heading.
+/// The assumption behind a figure, by its key in JSON and its heading.
 struct Assumption {
   const char* key;
   const char* heading;

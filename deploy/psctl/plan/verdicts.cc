@@ -59,7 +59,7 @@ std::string OfAllReduce(const RunSpec& run, const RunCosts& costs, const Predict
   return text + ".";
 }
 
-/// What an exchange of one worker alone consists of.
+/// The parts of an exchange of one worker alone.
 std::string OfMessages(const RunSpec& run, const RunCosts& costs, double bytes) {
   const auto servers = static_cast<double>(run.cluster.servers.size());
   const double moving = 2 * bytes / servers / costs.link.bytes_per_second;

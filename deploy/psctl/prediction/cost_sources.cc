@@ -31,7 +31,7 @@ double At(const Json& json, const char* pointer) {
   return json.contains(place) && json.at(place).is_number() ? json.at(place).get<double>() : -1;
 }
 
-/// What one step tells, in seconds.
+/// The figures of one step, in seconds.
 struct StepTold {
   double compute = 0;
   double exchange = 0;  // Of the busiest lane; 0 if it is not told.

@@ -12,7 +12,7 @@
 
 namespace slipstream {
 
-/// What is predicted of a run. Times are in seconds.
+/// The prediction for a run. Times are in seconds.
 struct Prediction {
   /// Such as "softsync (n = 4)".
   std::string policy;
@@ -76,7 +76,7 @@ struct Prediction {
   std::optional<double> saturation;
 };
 
-/// What an example of a mini-batch costs one machine that trains alone.
+/// The cost of an example for one machine that trains alone.
 double AloneSeconds(const RunSpec& run, const RunCosts& costs);
 
 /// Predicts a run under its last policy, with its number of workers. Fails as PlanRun does, and

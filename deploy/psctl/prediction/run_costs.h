@@ -11,7 +11,7 @@
 
 namespace slipstream {
 
-/// What a run costs where it is to run, from which its speed is predicted. Times are in seconds.
+/// The costs of a run where it is to run, from which its speed is predicted. Times are in seconds.
 struct RunCosts {
   /// A mini-batch of μ examples takes compute_fixed + compute_per_example · μ, on average; times
   /// are log-normal, and spread is their standard deviation by their mean.
@@ -83,7 +83,7 @@ struct KnownCost {
   std::string origin;
 };
 
-/// What is known of the costs, in the order of kCostFigures.
+/// The costs that are known, in the order of kCostFigures.
 using KnownCosts = std::array<std::optional<KnownCost>, kCostFigures.size()>;
 
 /// Returns the place of a figure in kCostFigures. REQUIRES: there is such a figure.
