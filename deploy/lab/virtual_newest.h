@@ -28,13 +28,19 @@ class VirtualNewest {
     Weights weights;
   };
 
-  /// `on_failure` is called if a pull fails. All arguments must outlive it.
+  /// `on_news` is called when weights have come, and `on_failure` if a pull fails. All arguments
+  /// must outlive it.
   VirtualNewest(const LabContext& lab, VirtualProcess& process, const Identity& identity,
-                uint64_t shard_map, std::function<void(const absl::Status&)> on_failure);
+                uint64_t shard_map, std::function<void()> on_news,
+                std::function<void(const absl::Status&)> on_failure);
 
-  /// Returns the newest weights of the shard, if they are newer than `held`. The lane goes on if it
-  /// stands still.
-  std::optional<Taken> Take(ShardId shard, const std::pair<Generation, Version>& held);
+  /// Lets lanes go on that stand still. Returns whether weights of each shard have come.
+  bool Follow();
+
+  /// Returns the newest weights of the shard, if they are newer than `held` (absent: if there are
+  /// any). The lane goes on if it stands still.
+  std::optional<Taken> Take(ShardId shard,
+                            const std::optional<std::pair<Generation, Version>>& held);
 
   /// Lets no lane begin another pull before the next Take.
   void Rest() { is_resting_ = true; }
@@ -45,11 +51,13 @@ class VirtualNewest {
     bool stands_still = true;  // Until the next Take.
   };
 
+  void GoOn(ShardId shard);
   void Pull(ShardId shard);
   void OnPulled(ShardId shard, const Answer& answer);
 
   const Identity identity_;
   const uint64_t shard_map_;
+  const std::function<void()> on_news_;
   VirtualCalls calls_;
   std::vector<Lane> lanes_;  // By shard.
   bool is_resting_ = false;

@@ -7,40 +7,32 @@
 #include "common/base/check.h"
 #include "common/kernels/finite.h"
 #include "deploy/lab/encoded_values.h"
+#include "worker/member/session_options.h"
 
 namespace slipstream {
 
 VirtualTraining::VirtualTraining(const LabContext& lab, VirtualProcess& process,
                                  const Identity& identity, const ShardMap& map, OnEnd on_end)
-    : lab_(lab),
+    : SessionFlow(SessionOptionsFor(lab.run, identity, map), lab.run.worker.has_free_lanes(),
+                  progress_),
+      lab_(lab),
       process_(process),
       map_(map),
       on_end_(std::move(on_end)),
       units_(lab, process, identity, progress_,
-             [this](const absl::Status& status) { OnUnitResult(status); }),
-      session_(
-          {.identity = identity,
-           .shard_map = map.fingerprint(),
-           .pushes = RowOf(lab.run.worker.algorithm).pushes,
-           .core = {.shards = map.shards(),
-                    .in_step = lab.run.StageOf(0).consistency.traits().in_step,
-                    .depth = lab.run.training.pipeline_depth,
-                    .quantum = lab.run.worker.quantum(),
-                    .keeps_weights = RowOf(lab.run.worker.algorithm).keeps_weights,
-                    .pushes_per_fetch = lab.run.pushes_per_fetch(),
-                    .releases_unused = lab.run.StageOf(0).consistency.traits().waits_for_members}}),
+             [this](const absl::Status& status) { OnNewsCame(status); }),
       slots_(lab.run.training.pipeline_depth),
-      calls_(lab, process, identity.worker, [this](const absl::Status& status) { Fail(status); }),
+      shards_(lab, process, identity.worker, [this](const absl::Status& status) { Fail(status); }),
       encoders_(lab.run.wire.push_codec, map, lab.run.training.pipeline_depth,
                 PushEncoders::FrozenIn(lab.run, lab.layout, map)),
-      turns_(lab.run.training.pipeline_depth),
       nonfinite_(lab.run.training.nonfinite_max),
       clip_(lab.run.optimizer),
       worker_(identity.worker) {
   for (Slot& slot : slots_) slot.weights.resize(map.shards());
   if (lab.run.worker.has_free_lanes()) {
-    newest_.emplace(lab, process, identity, map.fingerprint(),
-                    [this](const absl::Status& status) { Fail(status); });
+    newest_.emplace(
+        lab, process, identity, map.fingerprint(), [this] { CheckWaiting(); },
+        [this](const absl::Status& status) { Fail(status); });
   }
   if (!RowOf(lab.run.worker.algorithm).has_local_weights) return;
   local_ = std::make_unique<Local>(map.parameters());
@@ -58,116 +50,16 @@ void VirtualTraining::OnOrders(bool work_ends, uint64_t steps) {
 
 // The loop.
 
-void VirtualTraining::TakeTurn() {
+void VirtualTraining::HeedOrders() {
   turn_began_ = process_.now();
   if (work_ends_) core().OnWorkEnds();
   if (steps_ordered_ > 0) core().OnSteps(steps_ordered_);
-  Advance(turn_, [this](const WorkerCore::Action& action) { OnTurn(action); });
 }
 
-void VirtualTraining::OnTurn(const WorkerCore::Action& action) {
-  if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action)) {
-    slots_[turn_].batches = compute->batches;
-    return local_ == nullptr ? ComputeGradient() : BeginLocalSteps();
-  }
-  const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(action);
-  if (newest_.has_value()) {
-    newest_->Rest();
-    if (has_to_wait) core().OnWait();
-  }
-  if (has_to_wait) return AwaitUnit(0);
-  switch (turns_.OnFinished(turn_)) {
-    case WorkTurns::Rest::kAwaitNews:
-      return AwaitUnit(0);
-    case WorkTurns::Rest::kOver:
-      return Finish();
-    case WorkTurns::Rest::kOthersGoOn:
-      return NextTurn();
-  }
-}
-
-void VirtualTraining::NextTurn() {
-  turn_ = (turn_ + 1) % slots_.size();
-  TakeTurn();
-}
-
-void VirtualTraining::Await(std::function<bool()> is_over, std::function<void()> then) {
-  PS_CHECK(!waiting_.has_value());
-  waiting_ = {std::move(is_over), std::move(then)};
-  CheckWaiting();
-}
-
-void VirtualTraining::CheckWaiting() {
-  if (!waiting_.has_value() || !waiting_->is_over()) return;
-  const Waiting waiting = *std::exchange(waiting_, std::nullopt);
-  waiting.then();
-}
-
-void VirtualTraining::Advance(uint32_t slot,
-                              const std::function<void(const WorkerCore::Action&)>& then) {
-  const auto is_known = [this, slot] {
-    return slots_[slot].calls == 0 && session_.Next(slot).has_value();
-  };
-  Await(is_known, [this, slot, then] {
-    const WorkerCore::Action action = *session_.Next(slot);
-    if (const auto* pull = std::get_if<WorkerCore::PullShards>(&action)) {
-      PullFrom(slot, pull->pulls);
-    } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&action)) {
-      PushNothing(slot, excuse->shards, true);
-    } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&action)) {
-      PushNothing(slot, release->shards, false);
-    } else {
-      return then(action);
-    }
-    Advance(slot, then);
-  });
-}
-
-void VirtualTraining::AwaitUnit(uint32_t settled) {
-  // The pushes in flight may be all the work that is left, so the coordinator has to hear that they
-  // are done.
-  if (settled < slots_.size()) {
-    return Advance(settled, [this, settled](const auto&) { AwaitUnit(settled + 1); });
-  }
-  progress_ = core().progress();
-  is_awaiting_unit_ = true;
-  units_.Ask(core().newest_generation());
-  OnUnitResult(absl::OkStatus());
-}
-
-void VirtualTraining::OnUnitResult(const absl::Status& status) {
-  if (!status.ok()) return Fail(status);
-  if (!is_awaiting_unit_) return;
-  const std::optional<WorkNews> news = units_.Take();
-  if (!news.has_value()) return;
-  is_awaiting_unit_ = false;
-  Heed(*news, [this] { TakeTurn(); });
-}
-
-void VirtualTraining::Heed(const WorkNews& news, const std::function<void()>& then) {
-  // No answer of an earlier stage may come after the worker has entered the next.
-  const auto* next = std::get_if<NextStage>(&news);
-  const bool has_to_settle = next != nullptr && !core().GoesOnIn(next->stage);
-  const auto is_settled = [this, has_to_settle] {
-    return !has_to_settle || std::ranges::all_of(slots_, [](const Slot& slot) {
-      return slot.calls + slot.pushes == 0;
-    });
-  };
-  Await(is_settled, [this, news, then] {
-    turns_.OnNews(news);
-    session_.OnNews(news);
-    progress_ = core().progress();
-    then();
-  });
-}
-
-bool VirtualTraining::IsWanted(const WorkerCore::Action& action) const {
-  const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action);
-  return compute != nullptr && compute->batches == slots_[turn_].batches;
-}
+void VirtualTraining::Compute() { local_ == nullptr ? ComputeGradient() : BeginLocalSteps(); }
 
 void VirtualTraining::Finish() {
-  progress_ = core().progress();
+  NoteProgress();
   figures_.OnDone(progress_, process_.now());
   on_end_(absl::OkStatus(), false);
 }
@@ -179,10 +71,10 @@ void VirtualTraining::Fail(const absl::Status& status) { on_end_(status, false);
 void VirtualTraining::ComputeGradient() {
   Slot& slot = slots_[turn_];
   if (newest_.has_value()) {
-    if (absl::Status taken = TakeNewest(); !taken.ok()) return Fail(taken);
+    if (absl::Status taken = TakeNewest(turn_); !taken.ok()) return Fail(taken);
   }
-  const uint64_t batch = slot.batches.front().first;
-  session_.BeginPush(turn_, {.batches = slot.batches, .examples = lab_.ExamplesOf(batch)});
+  const uint64_t batch = batches().front().first;
+  session_.BeginPush(turn_, {.batches = batches(), .examples = lab_.ExamplesOf(batch)});
   slot.step = BeginStep(batch);
   const auto gradient = std::make_shared<Gradient>();
   const absl::Time due = process_.now() + TimeOf(batch);
@@ -201,13 +93,15 @@ void VirtualTraining::ComputeGradient() {
   });
 }
 
-absl::Status VirtualTraining::TakeNewest() {
+absl::Status VirtualTraining::TakeNewest(uint32_t slot) {
+  const bool holds_any = std::exchange(calls_[slot].follows, true);
   for (const ShardId shard : session_.shards()) {
-    const std::optional<VirtualNewest::Taken> taken =
-        newest_->Take(shard, {core().generation(shard, turn_), core().version(shard, turn_)});
+    std::optional<std::pair<Generation, Version>> held;
+    if (holds_any) held.emplace(core().generation(shard, slot), core().version(shard, slot));
+    const std::optional<VirtualNewest::Taken> taken = newest_->Take(shard, held);
     if (!taken.has_value()) continue;
-    slots_[turn_].weights[Value(shard)] = taken->weights;
-    absl::Status heeded = session_.OnPulled(shard, turn_, taken->header);
+    slots_[slot].weights[Value(shard)] = taken->weights;
+    absl::Status heeded = session_.OnPulled(shard, slot, taken->header);
     if (!heeded.ok()) return heeded;
   }
   return absl::OkStatus();
@@ -220,10 +114,10 @@ void VirtualTraining::OnGradient(const std::shared_ptr<Gradient>& gradient) {
   slot.step.backward_end = process_.now();
   if (computed.nonfinite.has_value()) {
     session_.AbortPush(turn_);
-    if (NoteNonfinite(slot.batches.front().first, *computed.nonfinite)) LeaveOut();
+    if (NoteNonfinite(batches().front().first, *computed.nonfinite)) LeaveOut();
     return;
   }
-  PrepareToPush([this, gradient] {
+  Prefetch([this, gradient] {
     EndStep(gradient->computed, slots_[turn_].step);
     NoteHealthy();
     PushParts(gradient->parts,
@@ -247,7 +141,7 @@ void VirtualTraining::BeginLocalSteps() {
   };
   if (!core().goes_on()) return begin();
   // The worker goes on from its own weights, and has to know first what became of its last push.
-  Await([this] { return slots_[turn_].pushes == 0; },
+  Await([this] { return calls_[turn_].pushes == 0; },
         [this, begin] {
           Advance(turn_, [this, begin](const WorkerCore::Action& action) {
             IsWanted(action) ? begin() : OnTurn(action);
@@ -257,8 +151,8 @@ void VirtualTraining::BeginLocalSteps() {
 
 void VirtualTraining::StepLocally(uint64_t taken) {
   Slot& slot = slots_[turn_];
-  if (taken == CountOf(slot.batches)) return PushLocalSteps();
-  const uint64_t batch = BatchAt(slot.batches, taken);
+  if (taken == CountOf(batches())) return PushLocalSteps();
+  const uint64_t batch = BatchAt(batches(), taken);
   slot.step = BeginStep(batch);
   const auto computed = std::make_shared<ComputedGradient>();
   const absl::Time due = process_.now() + TimeOf(batch);
@@ -278,10 +172,10 @@ void VirtualTraining::OnLocalGradient(uint64_t taken, const ComputedGradient& co
   slot.step.backward_end = process_.now();
   if (computed.nonfinite.has_value()) {
     if (!AllFinite({std::as_bytes(local_->arenas.weights_host())})) local_->steps->ForgetState();
-    if (NoteNonfinite(BatchAt(slot.batches, taken), *computed.nonfinite)) StepLocally(taken + 1);
+    if (NoteNonfinite(BatchAt(batches(), taken), *computed.nonfinite)) StepLocally(taken + 1);
     return;
   }
-  const bool is_last = taken + 1 == CountOf(slot.batches);
+  const bool is_last = taken + 1 == CountOf(batches());
   if (!keeps_weights() || !is_last) return TakeLocalStep(taken, computed);
   Land([this, taken, computed] { TakeLocalStep(taken, computed); });
 }
@@ -290,7 +184,7 @@ void VirtualTraining::TakeLocalStep(uint64_t taken, const ComputedGradient& comp
   Slot& slot = slots_[turn_];
   slot.step.blocked += process_.now() - slot.step.backward_end;
   clip_.Clip(local_->arenas.gradients_host());
-  local_->steps->OnGradient(BatchAt(slot.batches, taken));
+  local_->steps->OnGradient(BatchAt(batches(), taken));
   local_->loss = computed.step->loss;
   local_->examples += computed.examples;
   EndStep(computed, slot.step);
@@ -326,16 +220,15 @@ void VirtualTraining::PushLocalSteps() {
           NonfinitePart(local_->loss, parts.back().to, lab_.run.wire.push_codec, range.begin);
     }
   }
-  Slot& slot = slots_[turn_];
-  if (nonfinite && !NoteNonfinite(EndOf(slot.batches) - 1, *nonfinite)) return;
-  session_.BeginPush(turn_, {.batches = slot.batches, .examples = local_->examples});
+  if (nonfinite && !NoteNonfinite(EndOf(batches()) - 1, *nonfinite)) return;
+  session_.BeginPush(turn_, {.batches = batches(), .examples = local_->examples});
   if (nonfinite || steps.steps() == 0) {
     if (nonfinite || lands_apart()) steps.ForgetState();
     session_.AbortPush(turn_);
     return LeaveOut();
   }
   const auto shared = std::make_shared<std::vector<ReceivedValues::Buffer>>(std::move(parts));
-  PrepareToPush([this, shared] {
+  Prefetch([this, shared] {
     NoteHealthy();
     PushParts(*shared, {.loss = local_->loss});
   });
@@ -384,15 +277,9 @@ void VirtualTraining::LeaveOut() {
   Await([this] { return session_.are_answered(); },
         [this] {
           core().OnBatchesSkipped(turn_);
-          progress_ = core().progress();
+          NoteProgress();
           NextTurn();
         });
-}
-
-void VirtualTraining::PrepareToPush(std::function<void()> then) {
-  if (core().wants_unit()) units_.Ask(core().newest_generation());
-  const std::optional<WorkNews> news = units_.Take();
-  news.has_value() ? Heed(*news, then) : then();
 }
 
 // Calls.
@@ -403,7 +290,7 @@ void VirtualTraining::PushParts(std::vector<ReceivedValues::Buffer>& parts,
   session_.SendTo(slot, session_.unsent(slot));
   slots_[slot].lanes.assign(map_.shards(), LaneTimes());
   for (const ShardId shard : session_.shards()) {
-    ++slots_[slot].pushes;
+    ++calls_[slot].pushes;
     ReceivedValues::Buffer& part = parts[Value(shard)];
     const uint64_t count = part.to.size();
     const auto header = [this, shard, slot, count, trailer] {
@@ -413,7 +300,7 @@ void VirtualTraining::PushParts(std::vector<ReceivedValues::Buffer>& parts,
       made.holds_base = local_ == nullptr || lands_apart();
       return made;
     };
-    calls_.Push(
+    shards_.Push(
         shard, header, PayloadOf(shard, std::move(part)),
         [this, shard, slot](const PushHeader& sent, const Answer& answer, const LaneTimes& times) {
           OnAnswer(shard, slot, /*is_push=*/true, sent, answer, times);
@@ -435,15 +322,15 @@ VirtualCalls::Payload VirtualTraining::PayloadOf(ShardId shard, ReceivedValues::
 
 void VirtualTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) {
   for (const WorkerCore::ShardPull& pull : pulls) {
-    ++slots_[slot].calls;
-    calls_.Pull(
+    ++calls_[slot].others;
+    shards_.Pull(
         pull.shard, [this, slot, pull] { return session_.PullFor(pull, slot); },
         [this, slot, shard = pull.shard](const PullRequest&, const Answer& answer) {
           TakeWeights(shard, slot, answer);
           const absl::Status heeded = session_.OnPulled(shard, slot, *answer.header);
           if (!heeded.ok()) return Fail(heeded);
           session_.OnExchangeOver(shard, true);
-          --slots_[slot].calls;
+          --calls_[slot].others;
           CheckWaiting();
         });
   }
@@ -451,8 +338,8 @@ void VirtualTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::Shar
 
 void VirtualTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull) {
   for (const ShardId shard : shards) {
-    ++slots_[slot].calls;
-    calls_.Push(
+    ++calls_[slot].others;
+    shards_.Push(
         shard, [this, shard, slot, pull] { return session_.BeginExcuse(shard, slot, pull); }, {},
         [this, shard, slot](const PushHeader& sent, const Answer& answer, const LaneTimes& times) {
           OnAnswer(shard, slot, /*is_push=*/false, sent, answer, times);
@@ -470,11 +357,12 @@ void VirtualTraining::OnAnswer(ShardId shard, uint32_t slot, bool is_push, const
   PS_CHECK(!*revokes);  // A virtual shard never begins another generation.
   if (answer.header.has_value()) TakeWeights(shard, slot, answer);
   session_.OnExchangeOver(shard, true);
-  --(is_push ? of.pushes : of.calls);
+  Calls& calls = calls_[slot];
+  --(is_push ? calls.pushes : calls.others);
   if (is_push) {
     of.lanes[Value(shard)] = times;
-    if (of.pushes == 0) figures_.OnTransfer({of.step.number, of.lanes});
-    progress_ = core().progress();
+    if (calls.pushes == 0) figures_.OnTransfer({of.step.number, of.lanes});
+    NoteProgress();
     figures_.OnSplitPushes(core().split_pushes());
   }
   CheckWaiting();

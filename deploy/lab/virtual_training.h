@@ -23,8 +23,8 @@
 #include "deploy/lab/virtual_process.h"
 #include "deploy/lab/virtual_units.h"
 #include "worker/client/push_encoders.h"
+#include "worker/core/session_flow.h"
 #include "worker/core/unit_queue.h"
-#include "worker/core/work_turns.h"
 #include "worker/core/worker_core.h"
 #include "worker/core/worker_session.h"
 #include "worker/training/local_steps.h"
@@ -33,16 +33,14 @@
 
 namespace slipstream {
 
-/// Trains in virtual time: carries out what a production WorkerSession decides, with real
-/// gradients.
+/// Trains in virtual time, as the worker's session decides, with real gradients.
 ///
-/// One flow of control, the loop, gives the pipeline's slots their turns, computes, and waits where
-/// it has to. Calls to a shard are made one after another, in the order in which the loop asked for
+/// Calls to a shard are made one after another, in the order in which the flow of control asked for
 /// them. A slot holds references to the versions that it computes from, and no weights of its own
 /// unless it takes local steps.
 ///
 /// Not thread-safe: one owner, the thread of the event queue.
-class VirtualTraining {
+class VirtualTraining final : public SessionFlow {
  public:
   /// Called once, with why the worker cannot go on, or when nothing is left to do. `ends_run`: no
   /// other worker could go on either.
@@ -76,18 +74,8 @@ class VirtualTraining {
 
   struct Slot {
     ShardWeights weights;
-    BatchRanges batches;  // Those that are computed or pushed.
-
-    // The calls of this slot that are under way: pulls and excuses, and pushes.
-    size_t calls = 0;
-    size_t pushes = 0;
     StepFigures::Step step;
     std::vector<LaneTimes> lanes;  // Of its last push, by shard.
-  };
-
-  struct Waiting {
-    std::function<bool()> is_over;
-    std::function<void()> then;
   };
 
   struct Local {
@@ -99,29 +87,25 @@ class VirtualTraining {
     float loss = 0;
   };
 
-  WorkerCore& core() { return session_.core(); }
   bool keeps_weights() const { return local_ != nullptr && local_->steps->keeps_weights(); }
   bool lands_apart() const { return local_ != nullptr && !local_->steps->landing().empty(); }
 
-  // The loop.
-  void TakeTurn();
-  void OnTurn(const WorkerCore::Action& action);
-  void NextTurn();
-  void Await(std::function<bool()> is_over, std::function<void()> then);
-  void CheckWaiting();
-  void Advance(uint32_t slot, const std::function<void(const WorkerCore::Action&)>& then);
-  void AwaitUnit(uint32_t settled);
-  void OnUnitResult(const absl::Status& status);
-  void Heed(const WorkNews& news, const std::function<void()>& then);
-  bool IsWanted(const WorkerCore::Action& action) const;
-  void Finish();
-  void Fail(const absl::Status& status);
+  // See SessionFlow.
+  void HeedOrders() override;
+  void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) override;
+  void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull) override;
+  void Compute() override;
+  void Ask(const WorkWish& wish) override { units_.Ask(wish); }
+  std::optional<WorkNews> TakeNews() override { return units_.Take(); }
+  bool FollowNewest() override { return newest_->Follow(); }
+  absl::Status TakeNewest(uint32_t slot) override;
+  void RestNewest() override { newest_->Rest(); }
+  void Finish() override;
+  void Fail(const absl::Status& status) override;
 
   // A gradient of one mini-batch.
   void ComputeGradient();
 
-  /// With free lanes: takes the newest weights that have come for the slot's mini-batch.
-  absl::Status TakeNewest();
   void OnGradient(const std::shared_ptr<Gradient>& gradient);
 
   // Local steps.
@@ -143,8 +127,6 @@ class VirtualTraining {
   /// Skips the batches of the slot's aborted push, once older ones are answered.
   void LeaveOut();
 
-  /// Asks for a unit in time, and heeds what has come; then continues.
-  void PrepareToPush(std::function<void()> then);
   /// Pushes the shards' parts, which are taken from `parts`.
   void PushParts(std::vector<ReceivedValues::Buffer>& parts, const PushTrailer& trailer);
 
@@ -152,8 +134,6 @@ class VirtualTraining {
   VirtualCalls::Payload PayloadOf(ShardId shard, ReceivedValues::Buffer part);
 
   // Calls.
-  void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls);
-  void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull);
   void OnAnswer(ShardId shard, uint32_t slot, bool is_push, const PushHeader& header,
                 const Answer& answer, const LaneTimes& times);
   void TakeWeights(ShardId shard, uint32_t slot, const Answer& answer);
@@ -164,23 +144,18 @@ class VirtualTraining {
   const OnEnd on_end_;
   std::vector<UnitProgress> progress_;
   VirtualUnits units_;
-  WorkerSession session_;
   std::vector<Slot> slots_;
-  VirtualCalls calls_;
+  VirtualCalls shards_;
   std::optional<VirtualNewest> newest_;  // With free lanes.
   PushEncoders encoders_;
-  WorkTurns turns_;
   std::unique_ptr<Local> local_;  // Null without local steps.
   StepFigures figures_;
   NonfiniteSteps nonfinite_;
   const GradientClip clip_;
   const WorkerId worker_;
   std::shared_ptr<ComputePool::Job> job_;  // Null if nothing is being computed.
-  std::optional<Waiting> waiting_;
-  uint32_t turn_ = 0;  // The slot whose turn it is.
   absl::Time turn_began_;
   uint64_t steps_begun_ = 0;
-  bool is_awaiting_unit_ = false;
   bool work_ends_ = false;
   uint64_t steps_ordered_ = 0;
 };

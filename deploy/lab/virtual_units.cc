@@ -16,9 +16,9 @@ VirtualUnits::VirtualUnits(const LabContext& lab, VirtualProcess& process, const
       on_result_(std::move(on_result)),
       asking_(identity, lab.run.StageOf(0).consistency, lab.run.training.pipeline_depth) {}
 
-void VirtualUnits::Ask(Generation generation) {
+void VirtualUnits::Ask(const WorkWish& wish) {
   if (is_asking_ || news_.has_value()) return;
-  generation_ = generation;
+  wish_ = wish;
   is_asking_ = true;
   process_.At(process_.now() + lab_.world.network.latency, [this] { Fetch(); });
 }
@@ -28,7 +28,7 @@ void VirtualUnits::OnCoordinatorChanged() {
 }
 
 void VirtualUnits::Fetch() {
-  const v1::GetWorkRequest request = asking_.Request(progress_, generation_);
+  const v1::GetWorkRequest request = asking_.Request(progress_, wish_);
   v1::GetWorkReply reply;
   absl::Status status = slipstream::Take(lab_.coordinator, request, process_.now());
   if (status.ok()) {
@@ -39,7 +39,7 @@ void VirtualUnits::Fetch() {
     status = *answer;
   }
   if (!status.ok()) return on_result_(status);
-  absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(reply, generation_);
+  absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(reply, wish_.generation);
   if (!news.ok()) return on_result_(news.status());
   if (!news->has_value()) {
     waits_ = true;

@@ -29,7 +29,7 @@ class VirtualUnits {
                std::function<void(const absl::Status&)> on_result);
 
   /// Asks, unless a question or an answer is there.
-  void Ask(Generation generation);
+  void Ask(const WorkWish& wish);
 
   /// Returns the answer that has come.
   std::optional<WorkNews> Take() { return std::exchange(news_, std::nullopt); }
@@ -45,7 +45,7 @@ class VirtualUnits {
   const std::vector<UnitProgress>& progress_;
   const std::function<void(const absl::Status&)> on_result_;
   WorkAsking asking_;
-  Generation generation_{};
+  WorkWish wish_;
   bool is_asking_ = false;
   bool waits_ = false;  // The coordinator has no answer yet.
   std::optional<WorkNews> news_;

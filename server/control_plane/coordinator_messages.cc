@@ -105,10 +105,12 @@ std::optional<absl::Status> AnswerTo(const Coordinator& coordinator,
 
 std::optional<absl::Status> AnswerTo(Coordinator& coordinator, const v1::GetWorkRequest& request,
                                      bool is_last, v1::GetWorkReply& reply) {
-  std::optional<uint64_t> newest;
-  if (request.has_newest_unit()) newest = request.newest_unit();
-  const absl::StatusOr<WorkAnswer> answer = coordinator.AskWork(
-      FromWire(request.identity()), request.stage(), newest, Generation{request.generation()});
+  WorkQuestion question = {.stage = request.stage(),
+                           .generation = Generation{request.generation()},
+                           .batches_wanted = request.batches_wanted()};
+  if (request.has_newest_unit()) question.newest_unit = request.newest_unit();
+  const absl::StatusOr<WorkAnswer> answer =
+      coordinator.AskWork(FromWire(request.identity()), question);
   if (!answer.ok()) return answer.status();
   if (answer->state == WorkAnswer::State::kWait && !is_last) return std::nullopt;
   reply = ToWire(*answer);

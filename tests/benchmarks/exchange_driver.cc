@@ -173,7 +173,7 @@ class Driver {
       if (std::holds_alternative<ParameterClient::Finished>(*step)) {
         return absl::OutOfRangeError("the run is over");
       }
-      units_->Ask(client_->wish().newest_generation);
+      units_->Ask(client_->wish());
       const UnitFetcher::Result unit = units_->Await();
       if (!unit.ok()) return unit.status();
       if (!std::holds_alternative<WorkUnit>(*unit)) return absl::OutOfRangeError("no work is left");

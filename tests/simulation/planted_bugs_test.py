@@ -1,10 +1,10 @@
-"""Each planted bug is found within 2,000 seeds."""
+"""Each planted bug is found within 3,000 seeds."""
 import pathlib
 import re
 import subprocess
 import unittest
 
-SEEDS = 2000
+SEEDS = 3000
 PROGRAM = "tests/simulation/simulate_planted"
 BUGS = re.findall(r'^    "(\w+)": \(',
                   pathlib.Path("tests/simulation/planted_bugs.bzl").read_text("utf-8"), re.M)

@@ -334,7 +334,7 @@ void ScriptedRun::Work(uint32_t id, const Words& words) {
   Worker& worker = workers_.at(id);
   const uint32_t stage =
       words.size() > 2 ? static_cast<uint32_t>(NumberIn(words[2])) : coordinator_->stage();
-  const auto work = coordinator_->AskWork(worker.identity, stage, std::nullopt);
+  const auto work = coordinator_->AskWork(worker.identity, {.stage = stage});
   if (!work.ok()) return Tell(work.status());
   switch (work->state) {
     case WorkAnswer::State::kWait:

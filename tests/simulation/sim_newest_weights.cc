@@ -14,11 +14,11 @@ GenerationVersion VersionOf(const WeightsHeader& header) {
 
 SimNewestWeights::SimNewestWeights(const SimWorld& world, const std::shared_ptr<Process>& process,
                                    const WorkerShards& shards,
-                                   std::function<void(const absl::Status&)> on_failure)
+                                   std::function<void(const absl::Status&)> on_pulled)
     : world_(world),
       process_(process),
       shards_(shards),
-      on_failure_(std::move(on_failure)),
+      on_pulled_(std::move(on_pulled)),
       arriving_(shards.map().parameters()),
       newest_(shards.map().parameters()) {
   for (std::unique_ptr<ShardLane>& lane : shards.MakeLanes()) {
@@ -31,11 +31,21 @@ void SimNewestWeights::Close() {
   for (Lane& lane : lanes_) lane.shard->Close();
 }
 
-std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard, const GenerationVersion& held,
-                                                    std::vector<float>& weights) {
-  Lane& lane = lanes_[Value(shard)];
+void SimNewestWeights::GoOn(ShardId shard) {
   is_resting_ = false;
-  if (std::exchange(lane.stands_still, false)) Pull(shard);
+  if (std::exchange(lanes_[Value(shard)].stands_still, false)) Pull(shard);
+}
+
+bool SimNewestWeights::Follow() {
+  for (const ShardId shard : shards_.all()) GoOn(shard);
+  return std::ranges::all_of(lanes_, [](const Lane& lane) { return lane.newest.has_value(); });
+}
+
+std::optional<WeightsHeader> SimNewestWeights::Take(ShardId shard,
+                                                    const std::optional<GenerationVersion>& held,
+                                                    std::vector<float>& weights) {
+  GoOn(shard);
+  const Lane& lane = lanes_[Value(shard)];
   if (!lane.newest.has_value() || VersionOf(*lane.newest) <= held) return std::nullopt;
   std::ranges::copy(shards_.Part(std::as_const(newest_), shard),
                     shards_.Part(weights, shard).begin());
@@ -65,7 +75,7 @@ void SimNewestWeights::Pull(ShardId shard) {
 
 void SimNewestWeights::OnPulled(ShardId shard,
                                 const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
-  if (!weights.ok()) return on_failure_(weights.status());
+  if (!weights.ok()) return on_pulled_(weights.status());
   shards_.NoteReceived(shard, **weights, arriving_);
   Lane& lane = lanes_[Value(shard)];
   const bool is_news = !lane.newest.has_value() || VersionOf(*lane.newest) < VersionOf(**weights);
@@ -80,6 +90,7 @@ void SimNewestWeights::OnPulled(ShardId shard,
     Lane& pulled = lanes_[Value(shard)];
     pulled.stands_still = is_resting_ || !is_news;
     if (!pulled.stands_still) Pull(shard);
+    on_pulled_(absl::OkStatus());
   });
 }
 

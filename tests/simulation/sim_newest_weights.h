@@ -24,13 +24,18 @@ namespace slipstream {
 /// Not thread-safe: one owner. It must outlive the event queue's last event.
 class SimNewestWeights {
  public:
-  /// `on_failure` is called if a pull fails. All arguments must outlive it.
+  /// `on_pulled` is called when a lane has pulled, with the reason if it has failed. All arguments
+  /// must outlive it.
   SimNewestWeights(const SimWorld& world, const std::shared_ptr<Process>& process,
-                   const WorkerShards& shards, std::function<void(const absl::Status&)> on_failure);
+                   const WorkerShards& shards, std::function<void(const absl::Status&)> on_pulled);
+
+  /// Lets lanes go on that stand still. Returns whether weights of each shard have come.
+  bool Follow();
 
   /// Copies the newest weights of the shard into its part of `weights`, if they are newer than
-  /// `held`, and returns their header. The lane goes on if it stands still.
-  std::optional<WeightsHeader> Take(ShardId shard, const GenerationVersion& held,
+  /// `held` (absent: if there are any), and returns their header. The lane goes on if it stands
+  /// still.
+  std::optional<WeightsHeader> Take(ShardId shard, const std::optional<GenerationVersion>& held,
                                     std::vector<float>& weights);
 
   /// The newest version of each shard that has come; 0 before the first.
@@ -48,13 +53,14 @@ class SimNewestWeights {
     bool stands_still = true;  // Until the next Take.
   };
 
+  void GoOn(ShardId shard);
   void Pull(ShardId shard);
   void OnPulled(ShardId shard, const absl::StatusOr<std::optional<WeightsHeader>>& weights);
 
   const SimWorld world_;
   const std::shared_ptr<Process> process_;
   const WorkerShards& shards_;
-  const std::function<void(const absl::Status&)> on_failure_;
+  const std::function<void(const absl::Status&)> on_pulled_;
   std::vector<Lane> lanes_;  // By shard.
   std::vector<float> arriving_;
   std::vector<float> newest_;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "worker/member/session_options.h"
+
 namespace slipstream {
 namespace {
 
@@ -19,179 +21,73 @@ SimTraining::SimTraining(const SimWorld& world, const std::shared_ptr<Process>& 
                          const SimHeartbeat& heartbeat, uint64_t number,
                          std::vector<UnitProgress>& progress,
                          std::function<void(const absl::Status&)> on_end)
-    : world_(world),
+    : SessionFlow(SessionOptionsFor(world.scenario.run, shards.identity(), shards.map()),
+                  world.scenario.run.worker.has_free_lanes(), progress),
+      world_(world),
       process_(process),
       shards_(shards),
       heartbeat_(heartbeat),
-      progress_(progress),
       on_end_(std::move(on_end)),
       chance_(world.scenario.seed, kStreams + number),
       units_(world, calls, shards.identity(), progress,
-             [this](const absl::Status& status) { OnUnitResult(status); }),
-      session_(
-          {.identity = shards.identity(),
-           .shard_map = shards.map().fingerprint(),
-           .pushes = RowOf(world.scenario.run.worker.algorithm).pushes,
-           .core = {.shards = shards.map().shards(),
-                    .in_step = world.scenario.PolicyOf(0).traits().in_step,
-                    .depth = world.scenario.run.training.pipeline_depth,
-                    .quantum = world.scenario.run.worker.quantum(),
-                    .keeps_weights = RowOf(world.scenario.run.worker.algorithm).keeps_weights,
-                    .pushes_per_fetch = world.scenario.run.pushes_per_fetch(),
-                    .releases_unused = world.scenario.PolicyOf(0).traits().waits_for_members}}),
+             [this](const absl::Status& status) { OnNewsCame(status); }),
       slots_(world.scenario.run.training.pipeline_depth),
       encoders_(world.scenario.run.wire.push_codec, shards.map(),
                 world.scenario.run.training.pipeline_depth),
       fragments_(world.scenario.run.worker.fragments(),
                  static_cast<uint64_t>(world.scenario.run.worker.parameters["fragment_delay"])),
-      turns_(world.scenario.run.training.pipeline_depth),
       lanes_(shards.MakeLanes()),
       pushed_(shards.map().shards()),
       is_heard_(shards.map().shards()) {
   for (Slot& slot : slots_) slot.weights.resize(shards.map().parameters());
-  if (world.scenario.run.worker.has_free_lanes()) newest_.emplace(world, process, shards, on_end_);
+  if (world.scenario.run.worker.has_free_lanes()) {
+    newest_.emplace(world, process, shards, [this](const absl::Status& pulled) {
+      pulled.ok() ? CheckWaiting() : Fail(pulled);
+    });
+  }
 }
 
 void SimTraining::Close() {
-  is_closed_ = true;
+  StopFlow();
   lanes_.Close();
   if (newest_.has_value()) newest_->Close();
 }
 
 void SimTraining::Initialize(uint64_t grant, std::function<void(const absl::Status&)> done) {
-  Slot& slot = slots_.front();
-  slot.weights = world_.gradients.InitialWeights();
+  slots_.front().weights = world_.gradients.InitialWeights();
   const auto first_failure = std::make_shared<absl::Status>();
   for (const ShardId shard : shards_.all()) {
     const auto begin = [this, shard, grant](ShardLane& lane, ShardLane::Done lane_done) {
       lane.Initialize(session_.InitializeFor(grant), shards_.Part(slots_.front().weights, shard),
                       std::move(lane_done));
     };
-    ++slot.calls;
-    lanes_.Call(shard, begin, [this, &slot, first_failure](const auto& result) {
+    ++calls_.front().others;
+    lanes_.Call(shard, begin, [this, first_failure](const auto& result) {
       first_failure->Update(result.status());
-      --slot.calls;
+      --calls_.front().others;
       CheckWaiting();
     });
   }
-  Await([&slot] { return slot.calls == 0; },
+  Await([this] { return calls_.front().others == 0; },
         [first_failure, done = std::move(done)] { done(*first_failure); });
 }
 
 // The loop.
 
-void SimTraining::TakeTurn() {
+void SimTraining::HeedOrders() {
   if (heartbeat_.news().work_ends) core().OnWorkEnds();
   if (heartbeat_.news().steps > 0) core().OnSteps(heartbeat_.news().steps);
-  Advance(turn_, [this](const WorkerCore::Action& action) { OnTurn(action); });
-}
-
-void SimTraining::OnTurn(const WorkerCore::Action& action) {
-  if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action)) {
-    return Compute(compute->batches);
-  }
-  const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(action);
-  if (newest_.has_value()) {
-    newest_->Rest();
-    if (has_to_wait) core().OnWait();
-  }
-  if (has_to_wait) return AwaitUnit(0);
-  switch (turns_.OnFinished(turn_)) {
-    case WorkTurns::Rest::kAwaitNews:
-      return AwaitUnit(0);
-    case WorkTurns::Rest::kOver:
-      return Finish();
-    case WorkTurns::Rest::kOthersGoOn:
-      break;
-  }
-  turn_ = (turn_ + 1) % slots_.size();
-  TakeTurn();
-}
-
-void SimTraining::Await(std::function<bool()> is_over, std::function<void()> then) {
-  PS_CHECK(!waiting_.has_value());
-  waiting_ = {std::move(is_over), std::move(then)};
-  CheckWaiting();
-}
-
-void SimTraining::CheckWaiting() {
-  if (is_closed_ || !waiting_.has_value() || !waiting_->is_over()) return;
-  const Waiting waiting = *std::exchange(waiting_, std::nullopt);
-  waiting.then();
-}
-
-void SimTraining::Advance(uint32_t slot,
-                          const std::function<void(const WorkerCore::Action&)>& then) {
-  const auto is_known = [this, slot] {
-    return slots_[slot].calls == 0 && session_.Next(slot).has_value();
-  };
-  Await(is_known, [this, slot, then] {
-    const WorkerCore::Action action = *session_.Next(slot);
-    if (const auto* pull = std::get_if<WorkerCore::PullShards>(&action)) {
-      PullFrom(slot, pull->pulls);
-    } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&action)) {
-      PushNothing(slot, excuse->shards, true);
-    } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&action)) {
-      PushNothing(slot, release->shards, false);
-    } else {
-      return then(action);
-    }
-    Advance(slot, then);
-  });
 }
 
 void SimTraining::AwaitPushes(uint32_t slot, std::function<void()> then) {
-  Await([this, slot] { return slots_[slot].pushes == 0; }, std::move(then));
+  Await([this, slot] { return calls_[slot].pushes == 0; }, std::move(then));
 }
 
-void SimTraining::AwaitUnit(uint32_t settled) {
-  // The pushes in flight may be all the work that is left, so the coordinator has to hear that they
-  // are done.
-  if (settled < slots_.size()) {
-    return Advance(settled, [this, settled](const auto&) { AwaitUnit(settled + 1); });
-  }
-  progress_ = core().progress();
-  is_awaiting_unit_ = true;
-  units_.Ask(core().newest_generation());
-  OnUnitResult(absl::OkStatus());
-}
-
-void SimTraining::OnUnitResult(const absl::Status& status) {
-  if (!status.ok()) return on_end_(status);
-  if (!is_awaiting_unit_) return;
-  const std::optional<WorkNews> news = units_.Take();
-  if (!news.has_value()) return;
-  is_awaiting_unit_ = false;
-  Heed(*news, [this] { TakeTurn(); });
-}
-
-void SimTraining::Heed(const WorkNews& news, const std::function<void()>& then) {
-  // No answer of an earlier stage may come after the worker has entered the next.
-  const auto* next = std::get_if<NextStage>(&news);
-  const bool has_to_settle = next != nullptr && !core().GoesOnIn(next->stage);
-  const auto is_settled = [this, has_to_settle] {
-    return !has_to_settle || std::ranges::all_of(slots_, [](const Slot& slot) {
-      return slot.calls + slot.pushes == 0;
-    });
-  };
-  Await(is_settled, [this, news, then] {
-    turns_.OnNews(news);
-    session_.OnNews(news);
-    progress_ = core().progress();
-    then();
-  });
-}
-
-bool SimTraining::IsWanted(const WorkerCore::Action& action) const {
-  const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&action);
-  return compute != nullptr && compute->batches == slots_[turn_].batches;
-}
-
-void SimTraining::Compute(const BatchRanges& batches) {
+void SimTraining::Compute() {
   if (newest_.has_value()) {
-    if (absl::Status taken = TakeNewest(turn_); !taken.ok()) return on_end_(taken);
+    world_.history.Add(BatchBegun{shards_.identity(), turn_, newest_->versions()});
+    if (absl::Status taken = TakeNewest(turn_); !taken.ok()) return Fail(taken);
   }
-  slots_[turn_].batches = batches;
   // A worker with local steps begins the push once it has taken them.
   if (!takes_local_steps()) BeginPush();
   AwaitPushes(turn_, [this] {
@@ -211,27 +107,27 @@ void SimTraining::Compute(const BatchRanges& batches) {
 
 void SimTraining::ComputeFromWeights() {
   Slot& slot = slots_[turn_];
-  if (!keeps_weights()) slot.gradient = world_.gradients.Compute(slot.batches, slot.weights);
+  if (!keeps_weights()) slot.gradient = world_.gradients.Compute(batches(), slot.weights);
   if (fragments_.count() > 1) return StepOn(0);
-  const auto steps = static_cast<int64_t>(CountOf(slot.batches));
+  const auto steps = static_cast<int64_t>(CountOf(batches()));
   const absl::Duration time = steps * world_.scenario.ComputeTimeOf(shards_.identity().worker);
   world_.network.AtProcess(process_, world_.queue.now() + chance_.Time(time / 2, time * 3 / 2),
                            [this] { keeps_weights() ? Land() : Push(); });
 }
 
 void SimTraining::BeginPush() {
-  const BatchRanges& batches = slots_[turn_].batches;
   uint32_t examples = 0;
-  ForEachBatch(batches, [&](uint64_t batch) { examples += world_.scenario.ExamplesOf(batch); });
+  ForEachBatch(batches(), [&](uint64_t batch) { examples += world_.scenario.ExamplesOf(batch); });
   slots_[turn_].is_refused = true;
-  session_.BeginPush(turn_, {.batches = batches, .examples = examples});
+  session_.BeginPush(turn_, {.batches = batches(), .examples = examples});
 }
 
 absl::Status SimTraining::TakeNewest(uint32_t slot) {
-  world_.history.Add(BatchBegun{shards_.identity(), slot, newest_->versions()});
+  const bool holds_any = std::exchange(calls_[slot].follows, true);
   for (const ShardId shard : shards_.all()) {
-    const std::optional<WeightsHeader> taken = newest_->Take(
-        shard, {core().generation(shard, slot), core().version(shard, slot)}, slots_[slot].weights);
+    std::optional<GenerationVersion> held;
+    if (holds_any) held = {core().generation(shard, slot), core().version(shard, slot)};
+    const std::optional<WeightsHeader> taken = newest_->Take(shard, held, slots_[slot].weights);
     if (!taken.has_value()) continue;
     if (absl::Status status = session_.OnPulled(shard, slot, *taken); !status.ok()) return status;
   }
@@ -239,8 +135,8 @@ absl::Status SimTraining::TakeNewest(uint32_t slot) {
 }
 
 void SimTraining::StepOn(uint64_t taken) {
-  if (is_closed_) return;
-  const uint64_t steps = CountOf(slots_[turn_].batches);
+  if (is_stopped()) return;
+  const uint64_t steps = CountOf(batches());
   if (taken == steps) return AwaitPushes(turn_, [this] { Push(); });
   const absl::Duration time = world_.scenario.ComputeTimeOf(shards_.identity().worker);
   const auto next = [this, taken = taken + 1, steps] {
@@ -256,7 +152,7 @@ void SimTraining::StepOn(uint64_t taken) {
 }
 
 void SimTraining::PushFragment(const std::vector<ShardId>& shards, uint64_t taken) {
-  if (is_closed_) return;
+  if (is_stopped()) return;
   if (!session_.is_sending(turn_)) BeginPush();
   PushGradient(turn_, shards);
   if (fragments_.delay() > 0) return StepOn(taken);
@@ -264,32 +160,28 @@ void SimTraining::PushFragment(const std::vector<ShardId>& shards, uint64_t take
 }
 
 void SimTraining::Land() {
-  if (is_closed_) return;
+  if (is_stopped()) return;
   const std::vector<WorkerCore::ShardPull> pulls = core().PullsOfPush(turn_).pulls;
   if (!pulls.empty()) PullFrom(turn_, pulls);
   Advance(turn_, [this](const WorkerCore::Action& action) {
     if (!IsWanted(action)) return OnTurn(action);
     Slot& slot = slots_[turn_];
-    slot.gradient = world_.gradients.Compute(slot.batches, slot.weights);
+    slot.gradient = world_.gradients.Compute(batches(), slot.weights);
     Push();
   });
 }
 
 void SimTraining::Push() {
-  if (is_closed_) return;
+  if (is_stopped()) return;
   if (takes_local_steps() && !session_.is_sending(turn_)) BeginPush();
-  if (core().wants_unit()) units_.Ask(core().newest_generation());
-  const auto push = [this] {
+  Prefetch([this] {
     PushGradient(turn_, session_.unsent(turn_));
-    turn_ = (turn_ + 1) % slots_.size();
-    TakeTurn();
-  };
-  const std::optional<WorkNews> news = units_.Take();
-  news.has_value() ? Heed(*news, push) : push();
+    NextTurn();
+  });
 }
 
 void SimTraining::Finish() {
-  progress_ = core().progress();
+  NoteProgress();
   on_end_(absl::OkStatus());
 }
 
@@ -303,7 +195,7 @@ void SimTraining::PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPul
           PullMade{pull.shard, shards_.identity(), request.min_generation, request.sequence});
       lane.Pull(request, shards_.Part(slots_[slot].weights, pull.shard), std::move(done));
     };
-    Call(pull.shard, slots_[slot].calls, begin, [this, slot, pull](const WeightsHeader& header) {
+    Call(pull.shard, calls_[slot].others, begin, [this, slot, pull](const WeightsHeader& header) {
       shards_.NoteReceived(pull.shard, header, slots_[slot].weights);
       return session_.OnPulled(pull.shard, slot, header);
     });
@@ -318,7 +210,7 @@ void SimTraining::PushGradient(uint32_t slot, const std::vector<ShardId>& shards
       Exchange(lane, shard, slot, session_.BeginExchange(shard, slot), &slots_[slot].gradient,
                std::move(done));
     };
-    Call(shard, slots_[slot].pushes, begin, [this, slot, shard](const WeightsHeader& header) {
+    Call(shard, calls_[slot].pushes, begin, [this, slot, shard](const WeightsHeader& header) {
       shards_.NoteReceived(shard, header, slots_[slot].weights);
       return absl::OkStatus();
     });
@@ -331,7 +223,7 @@ void SimTraining::PushNothing(uint32_t slot, const std::vector<ShardId>& shards,
       Exchange(lane, shard, slot, session_.BeginExcuse(shard, slot, pull), nullptr,
                std::move(done));
     };
-    Call(shard, slots_[slot].calls, begin, [this, slot, shard](const WeightsHeader& header) {
+    Call(shard, calls_[slot].others, begin, [this, slot, shard](const WeightsHeader& header) {
       shards_.NoteReceived(shard, header, slots_[slot].weights);
       return absl::OkStatus();
     });
@@ -374,7 +266,7 @@ absl::Status SimTraining::OnAnswer(ShardId shard, uint32_t slot, bool is_push,
   of.is_revoked |= *revokes;
   if (!was_answered && session_.is_answered(slot)) {
     if (of.is_refused) world_.gradients.Forget(of.gradient);
-    progress_ = core().progress();
+    NoteProgress();
   }
   CheckWaiting();
   return absl::OkStatus();
@@ -388,7 +280,7 @@ void SimTraining::Call(ShardId shard, size_t& under_way, SimLanes::Begin begin,
                   const absl::StatusOr<std::optional<WeightsHeader>>& weights) {
                 absl::Status status = weights.status();
                 if (status.ok() && weights->has_value()) status = on_weights(**weights);
-                if (!status.ok()) return on_end_(status);
+                if (!status.ok()) return Fail(status);
                 session_.OnExchangeOver(shard, true);
                 --under_way;
                 CheckWaiting();
@@ -397,9 +289,9 @@ void SimTraining::Call(ShardId shard, size_t& under_way, SimLanes::Begin begin,
 
 std::string SimTraining::Describe() const {
   std::string text =
-      fmt::format("turn {} asking {} awaiting {}", turn_, units_.is_asking(), is_awaiting_unit_);
-  for (const Slot& slot : slots_)
-    text += fmt::format(" calls {} pushes {}", slot.calls, slot.pushes);
+      fmt::format("turn {} asking {} awaiting {}", turn_, units_.is_asking(), is_awaiting_unit());
+  for (const Calls& calls : calls_)
+    text += fmt::format(" calls {} pushes {}", calls.others, calls.pushes);
   return text;
 }
 

@@ -14,9 +14,9 @@ SimUnits::SimUnits(const SimWorld& world, CoordinatorCalls& calls, const Identit
       on_result_(std::move(on_result)),
       asking_(identity, world.scenario.PolicyOf(0), world.scenario.run.training.pipeline_depth) {}
 
-void SimUnits::Ask(Generation generation) {
+void SimUnits::Ask(const WorkWish& wish) {
   if (is_asking_ || result_.has_value()) return;
-  generation_ = generation;
+  wish_ = wish;
   is_asking_ = true;
   Fetch();
 }
@@ -24,11 +24,11 @@ void SimUnits::Ask(Generation generation) {
 std::optional<WorkNews> SimUnits::Take() { return std::exchange(result_, std::nullopt); }
 
 void SimUnits::Fetch() {
-  calls_.Call<v1::GetWorkReply>(Method::kGetWork, asking_.Request(progress_, generation_),
+  calls_.Call<v1::GetWorkReply>(Method::kGetWork, asking_.Request(progress_, wish_),
                                 [this](const absl::StatusOr<v1::GetWorkReply>& reply) {
                                   if (!reply.ok()) return on_result_(reply.status());
                                   absl::StatusOr<std::optional<WorkNews>> news =
-                                      asking_.OnReply(*reply, generation_);
+                                      asking_.OnReply(*reply, wish_.generation);
                                   if (!news.ok()) return on_result_(news.status());
                                   if (!news->has_value()) return Fetch();
                                   is_asking_ = false;

@@ -27,7 +27,7 @@ class SimUnits {
            std::function<void(const absl::Status&)> on_result);
 
   /// Has no effect while a request is under way or its result has not been taken.
-  void Ask(Generation generation);
+  void Ask(const WorkWish& wish);
 
   /// Returns the result of an earlier Ask() once, if it has come.
   std::optional<WorkNews> Take();
@@ -43,7 +43,7 @@ class SimUnits {
   WorkAsking asking_;
   bool is_asking_ = false;
   std::optional<WorkNews> result_;
-  Generation generation_{};
+  WorkWish wish_;
 };
 
 }  // namespace slipstream

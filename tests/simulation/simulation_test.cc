@@ -40,7 +40,7 @@ TEST(WorkTest, AWorkerGetsAUnitWheneverItWantsOne) {
         for (const UnitProgress& unit : queue.progress()) {
           ASSERT_TRUE(ledger.Report(kWorker, unit.id, unit.batches_done).ok());
         }
-        if (given < total && queue.wants_unit()) {
+        if (given < total && queue.wanted() > 0) {
           const std::optional<WorkLedger::Unit> unit = ledger.HandOut(kWorker, 1);
           ASSERT_TRUE(unit) << given << " of " << total << " handed out";
           queue.Add({unit->number, unit->first, unit->batches});

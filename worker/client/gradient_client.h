@@ -102,15 +102,8 @@ class GradientClient {
   };
   virtual void OnOrders(const Orders& orders) = 0;
 
-  /// The part of a request for work that depends on the client.
-  struct Wish {
-    /// Set if a unit should be asked for now, so that it arrives in time.
-    bool wants_unit = false;
-
-    /// The newest generation of a shard that is known.
-    Generation newest_generation{};
-  };
-  virtual Wish wish() const = 0;
+  /// What the client asks of the coordinator.
+  virtual WorkWish wish() const = 0;
 
   /// The work that was done so far.
   struct Done {

@@ -31,8 +31,8 @@ NewestWeights::~NewestWeights() {
   group_.EndCalls();
 }
 
-absl::StatusOr<std::vector<NewestWeights::Taken>> NewestWeights::Take(const std::vector<Held>& held,
-                                                                      std::span<float> weights) {
+absl::StatusOr<std::vector<NewestWeights::Taken>> NewestWeights::Take(
+    const std::vector<std::optional<Held>>& held, std::span<float> weights) {
   PS_CHECK(held.size() == group_.map().shards() && weights.size() == group_.map().parameters());
   {
     MutexLock lock(mutex_);
@@ -46,18 +46,24 @@ absl::StatusOr<std::vector<NewestWeights::Taken>> NewestWeights::Take(const std:
   }
   std::vector<Taken> taken;
   for (const ShardId shard : group_.all()) {
-    const Newest* newest = BeginReading(shard, held[Value(shard)]);
-    if (newest == nullptr) continue;
-    std::ranges::copy(newest->values, weights.subspan(group_.map().range(shard).begin).begin());
-    taken.push_back({shard, *newest->header});
+    const absl::StatusOr<const Newest*> newest = BeginReading(shard, held[Value(shard)]);
+    if (!newest.ok()) return newest.status();
+    if (*newest == nullptr) continue;
+    std::ranges::copy((*newest)->values, weights.subspan(group_.map().range(shard).begin).begin());
+    taken.push_back({shard, *(*newest)->header});
     EndReading(shard);
   }
   return taken;
 }
 
-const NewestWeights::Newest* NewestWeights::BeginReading(ShardId shard, const Held& held) {
+absl::StatusOr<const NewestWeights::Newest*> NewestWeights::BeginReading(
+    ShardId shard, const std::optional<Held>& held) {
   MutexLock lock(mutex_);
   Newest& newest = newest_[Value(shard)];
+  while (!held.has_value() && !newest.header.has_value() && failure_.status().ok()) {
+    changed_.Wait(mutex_);
+  }
+  if (!failure_.status().ok()) return failure_.status();
   if (!newest.header.has_value() || Of(*newest.header) <= held) return nullptr;
   newest.is_read = true;
   return &newest;
@@ -87,6 +93,7 @@ absl::Status NewestWeights::Follow(ShardClient& shard) {
         // Before the other lanes are cancelled, so that Take reports the cause.
         MutexLock lock(mutex_);
         failure_.Note(pulled.status());
+        changed_.NotifyAll();
       }
       group_.EndCalls();
       return pulled.status();
@@ -116,6 +123,7 @@ bool NewestWeights::Keep(ShardId shard, const WeightsHeader& header, std::vector
   while (newest.is_read) changed_.Wait(mutex_);
   newest.values.swap(arrived);
   newest.header = header;
+  changed_.NotifyAll();
   return true;
 }
 

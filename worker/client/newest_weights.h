@@ -58,10 +58,11 @@ class NewestWeights {
   NewestWeights& operator=(const NewestWeights&) = delete;
 
   /// Copies the newest complete weights of each shard into `weights`, which is as large as the
-  /// model and in its order, unless they are as old as `held` (by shard) or older. Returns what was
-  /// copied. The lanes start with the first call. Fails with the first failure of any lane, which
-  /// ends the calls of all.
-  absl::StatusOr<std::vector<Taken>> Take(const std::vector<Held>& held, std::span<float> weights);
+  /// model and in its order, unless they are as old as `held` (by shard) or older. Where none are
+  /// held, it waits for the first. Returns what was copied. The lanes start with the first call.
+  /// Fails with the first failure of any lane, which ends the calls of all.
+  absl::StatusOr<std::vector<Taken>> Take(const std::vector<std::optional<Held>>& held,
+                                          std::span<float> weights);
 
   /// Lets no lane begin another pull before the next Take.
   void Rest();
@@ -77,8 +78,8 @@ class NewestWeights {
   static Held Of(const WeightsHeader& header) { return {header.generation, header.version}; }
 
   /// Lets the owner read the shard's newest weights, if they are newer than `held`; else returns
-  /// null. The lane swaps nothing until EndReading.
-  const Newest* BeginReading(ShardId shard, const Held& held);
+  /// null. Waits for the first if none are held. The lane swaps nothing until EndReading.
+  absl::StatusOr<const Newest*> BeginReading(ShardId shard, const std::optional<Held>& held);
   void EndReading(ShardId shard);
 
   // These run in a lane.

@@ -55,6 +55,7 @@ ParameterClient::ParameterClient(const Options& options, std::vector<Slot> slots
       overlaps_(Overlaps(options, slots_.size())),
       encoders_(options.shards.push_encoding, options.map, slots_.size(), options.frozen),
       pushes_(slots_.size()),
+      follows_(slots_.size(), false),
       session_({.identity = options.identity,
                 .shard_map = options.map.fingerprint(),
                 .pushes = options.pushes,
@@ -105,7 +106,8 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
     }
     if (!status.ok()) return Fail(status);
     if (const auto* pull = std::get_if<WorkerCore::PullShards>(&*action)) {
-      status = Pull(slot, *pull);
+      const bool follows = newest_ != nullptr && !follows_[slot];
+      status = follows ? TakeNewest(slot) : Pull(slot, *pull);
     } else if (const auto* excuse = std::get_if<WorkerCore::ExcuseShards>(&*action)) {
       status = PushNothing(slot, excuse->shards, true);
     } else if (const auto* release = std::get_if<WorkerCore::ReleaseShards>(&*action)) {
@@ -113,13 +115,9 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
     } else if (const auto* compute = std::get_if<WorkerCore::ComputeBatches>(&*action)) {
       return Step(Compute{compute->batches});
     } else {
-      const bool has_to_wait = std::holds_alternative<WorkerCore::AwaitUnit>(*action);
-      if (newest_ != nullptr) {
-        newest_->Rest();
-        MutexLock lock(mutex_);
-        if (has_to_wait) session_.core().OnWait();
-      }
-      return has_to_wait ? Step(AwaitUnit{}) : Step(Finished{});
+      if (std::holds_alternative<WorkerCore::AwaitUnit>(*action)) return Step(AwaitUnit{});
+      if (newest_ != nullptr) newest_->Rest();
+      return Step(Finished{});
     }
     if (!status.ok()) return Fail(status);
   }
@@ -139,14 +137,15 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::FetchForPush(uint32_t slo
 }
 
 absl::Status ParameterClient::TakeNewest(uint32_t slot) {
-  std::vector<NewestWeights::Held> held;
-  {
+  std::vector<std::optional<NewestWeights::Held>> held(group_.map().shards());
+  if (follows_[slot]) {
     MutexLock lock(mutex_);
     for (const ShardId shard : group_.all()) {
-      held.emplace_back(session_.core().generation(shard, slot),
-                        session_.core().version(shard, slot));
+      held[Value(shard)].emplace(session_.core().generation(shard, slot),
+                                 session_.core().version(shard, slot));
     }
   }
+  follows_[slot] = true;
   const absl::StatusOr<std::vector<NewestWeights::Taken>> taken =
       newest_->Take(held, slots_[slot].weights);
   absl::Status status = taken.status();
@@ -393,9 +392,9 @@ void ParameterClient::OnOrders(const Orders& orders) {
   if (orders.steps > 0) session_.core().OnSteps(orders.steps);
 }
 
-ParameterClient::Wish ParameterClient::wish() const {
+WorkWish ParameterClient::wish() const {
   MutexLock lock(mutex_);
-  return {session_.core().wants_unit(), session_.core().newest_generation()};
+  return session_.wish();
 }
 
 ParameterClient::Done ParameterClient::done() const {

@@ -191,7 +191,7 @@ class ParameterClient final : public GradientClient {
 
   absl::Status OnNews(const WorkNews& news) override;
   void OnOrders(const Orders& orders) override;
-  Wish wish() const override;
+  WorkWish wish() const override;
   Done done() const override;
 
   /// See WorkerCore. No answer to such a push brings weights to compute from.
@@ -276,6 +276,8 @@ class ParameterClient final : public GradientClient {
 
   std::vector<std::shared_ptr<Push>>
       pushes_;  // The newest of each slot; its pointer is the owner's.
+
+  std::vector<bool> follows_;  // By slot: it has taken weights of newest_.
 
   mutable Mutex mutex_;
   CondVar changed_;

@@ -9,8 +9,18 @@ namespace slipstream {
 void UnitQueue::Add(const WorkUnit& unit) {
   PS_CHECK(unit.batches > 0);
   if (is_closed_) return;
-  PS_CHECK(units_.size() <= depth_);
+  PS_CHECK(units_.size() <= depth_ + 1);
+  LearnFromWait();
   units_.push_back(unit);
+}
+
+void UnitQueue::LearnFromWait() {
+  const bool had_work = !finished_.empty() || !units_.empty();
+  if (had_work && left() == 0) {
+    ahead_ = std::min(2 * ahead_ + quantum_, kWantedMax);
+  } else if (left() > (depth_ + 1) * quantum_ + ahead_ / 2) {
+    ahead_ -= std::min(ahead_, quantum_);
+  }
 }
 
 BatchRanges UnitQueue::batches(uint64_t ahead) const {
@@ -63,8 +73,10 @@ uint64_t UnitQueue::left() const {
   return batches - done_;
 }
 
-bool UnitQueue::wants_unit() const {
-  return !is_closed_ && units_.size() <= depth_ && left() <= (depth_ + 1) * quantum_;
+uint64_t UnitQueue::wanted() const {
+  const bool has_place = units_.size() <= depth_ + (ahead_ > 0 ? 1 : 0);
+  const bool is_time = left() <= (depth_ + 1) * quantum_ + ahead_;
+  return !is_closed_ && has_place && is_time ? std::max<uint64_t>(1, ahead_) : 0;
 }
 
 std::vector<UnitProgress> UnitQueue::progress() const {

@@ -30,6 +30,11 @@ struct UnitProgress {
 /// The units of work that a worker holds: those in progress and the next one, so that the worker
 /// never waits for the coordinator. Policies without rounds hand out work this way.
 ///
+/// While a unit is on its way, the worker goes on with those at hand. Over a slow or busy link that
+/// takes several pushes, and at the end of the work, where units are small, it would run out again
+/// and again. So a queue that ran out asks earlier for the next units, and for larger ones; less
+/// so again once they come early.
+///
 /// Not thread-safe: one owner.
 class UnitQueue {
  public:
@@ -41,13 +46,15 @@ class UnitQueue {
   /// because a request for work reports it too.
   static constexpr size_t kFinishedUnitsTold = 8;
 
+  /// The most mini-batches that are asked for, however long an answer takes.
+  static constexpr uint64_t kWantedMax = 64;
+
   /// Sets the number of mini-batches of the next pushes. REQUIRES: quantum > 0.
   void SetQuantum(uint64_t quantum) { quantum_ = quantum; }
   uint64_t quantum() const { return quantum_; }
 
   /// Adds a unit. Has no effect after Close or DropAllBut: the unit was on its way then. REQUIRES:
-  /// when the unit was asked for, wants_unit() was true or the queue was empty; `unit` is not
-  /// empty.
+  /// when the unit was asked for, wanted() was not 0 or the queue was empty; `unit` is not empty.
   void Add(const WorkUnit& unit);
 
   /// Notes that no unit follows those added.
@@ -69,9 +76,11 @@ class UnitQueue {
   /// False once it is known that at most `count` mini-batches are left, including those in flight.
   bool has_more(uint64_t count = 1) const { return !is_closed_ || left() > count; }
 
-  /// True while more units may come, at most `depth` units are at hand, and their mini-batches fill
-  /// at most one push more than may be in flight.
-  bool wants_unit() const;
+  /// The number of mini-batches that the unit should have at least that is to be asked for now; 0
+  /// if none is. One is while more units may come, and the mini-batches at hand fill at most one
+  /// push more than may be in flight, and what is done while it is on its way. At most `depth`
+  /// units are at hand then, and one more where asking takes long.
+  uint64_t wanted() const;
 
   std::vector<UnitProgress> progress() const;
 
@@ -79,6 +88,7 @@ class UnitQueue {
   /// The number of mini-batches at hand that are not done.
   uint64_t left() const;
   void FinishFirstIfDone();
+  void LearnFromWait();
 
   // Constant after construction.
   const uint32_t depth_;
@@ -88,6 +98,10 @@ class UnitQueue {
   uint64_t done_ = 0;  // The number of done mini-batches of the first unit.
   bool is_closed_ = false;
   std::deque<UnitProgress> finished_;
+
+  /// About the number of mini-batches that are done while a unit is on its way, beyond those of the
+  /// pushes in flight and one more.
+  uint64_t ahead_ = 0;
 };
 
 }  // namespace slipstream

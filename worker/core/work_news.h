@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_WORKER_CORE_WORK_NEWS_H_
 #define SLIPSTREAM_WORKER_CORE_WORK_NEWS_H_
 
+#include <cstdint>
 #include <string>
 #include <variant>
 
@@ -9,6 +10,16 @@
 #include "worker/core/worker_core.h"
 
 namespace slipstream {
+
+/// What a worker asks of the coordinator.
+struct WorkWish {
+  /// The number of mini-batches that a unit should have at least that is to be asked for now, so
+  /// that it comes in time; 0 if none is.
+  uint64_t batches = 0;
+
+  /// The newest generation of a shard that the worker knows.
+  Generation generation{};
+};
 
 // The answers of the coordinator to a worker that asks for work.
 

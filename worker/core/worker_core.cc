@@ -307,7 +307,7 @@ absl::Status WorkerCore::OnReply(ShardId shard, const PushReply& reply, uint32_t
   held.answered_in = reply.generation;
   if (held.generation < reply.generation) EndGeneration(held, reply.generation);
   if (!options_.keeps_weights) {
-    held.is_kept = goes_on() && !waits_ && verdict == PushVerdict::kTaken;
+    held.is_kept = goes_on() && verdict == PushVerdict::kTaken;
   }
   held.was_dropped = FirstOutcome(reply) == PushOutcome::kDroppedLate;
   Answers& answers = answers_[slot];
@@ -347,7 +347,7 @@ absl::Status WorkerCore::OnWeights(ShardId shard, const WeightsHeader& header, u
   held.generation = header.generation;
   held.version = header.version;
   held.stage = header.stage;
-  held.is_held = true;
+  held.is_held = header.stage >= stage_.since;
   held.is_kept = options_.keeps_weights && !stage_.in_step;
   is_spent_[slot] = false;
   if (Value(shard) == 0 && header.clock > clock_begun()) {
@@ -376,13 +376,6 @@ void WorkerCore::OnBatchesSkipped(uint32_t slot) {
     is_spent_[slot] = true;
   } else {
     for (Held& shard : slots_[slot]) shard.is_held = false;
-  }
-}
-
-void WorkerCore::OnWait() {
-  waits_ = true;
-  for (Slot& slot : slots_) {
-    for (Held& shard : slot) shard.is_kept = false;
   }
 }
 

@@ -195,15 +195,7 @@ class WorkerCore {
   /// answered a part of their push, if any, may hold newer weights or none.
   void OnBatchesSkipped(uint32_t slot = 0);
 
-  /// For a worker whose newest weights come beside its pushes: notes that it waits for a unit, and
-  /// takes none meanwhile. Those that it has will be old when the unit comes, so each slot then
-  /// pulls before it goes on.
-  void OnWait();
-
-  void OnUnit(const WorkUnit& unit) {
-    waits_ = false;
-    units_.Add(unit);
-  }
+  void OnUnit(const WorkUnit& unit) { units_.Add(unit); }
   void OnNoMoreUnits() { units_.Close(); }
 
   /// Notes that the shards, which are in step, have begun this generation. The slots pull again.
@@ -223,8 +215,8 @@ class WorkerCore {
   /// shard 0 announces the end.
   void OnWorkEnds() { units_.DropAllBut(BatchesThrough(begun_.size())); }
 
-  /// True if a unit should be asked for now, so that it arrives before it is needed.
-  bool wants_unit() const { return !stage_.in_step && units_.wants_unit(); }
+  /// The same as in UnitQueue; 0 with rounds.
+  uint64_t wanted() const { return stage_.in_step ? 0 : units_.wanted(); }
   std::vector<UnitProgress> progress() const { return units_.progress(); }
 
   /// The number of pushes that counted at some shards and were dropped at others.
@@ -390,7 +382,6 @@ class WorkerCore {
   std::optional<RoundWork> work_;
   bool is_left_out_ = false;  // Set if the batches of `work_` were skipped.
   UnitQueue units_;           // For policies without rounds.
-  bool waits_ = false;        // See OnWait; until a unit comes.
   bool push_counts_ = false;  // Whether any shard has taken the gradient of the batches at hand.
 };
 

@@ -99,6 +99,8 @@ class WorkerSession {
   /// it is under way.
   void AbortPush(uint32_t slot);
 
+  WorkWish wish() const { return {core_.wanted(), core_.newest_generation()}; }
+
   // Calls to a shard.
 
   /// The header under which initial weights are sent.

@@ -12,13 +12,14 @@
 namespace slipstream {
 
 v1::GetWorkRequest WorkAsking::Request(const std::vector<UnitProgress>& progress,
-                                       Generation generation) const {
+                                       const WorkWish& wish) const {
   v1::GetWorkRequest request;
   *request.mutable_identity() = ToWire(identity_);
   *request.mutable_progress() = ToWire(progress);
   request.set_newest_unit(newest_unit_);
   request.set_stage(stage_);
-  request.set_generation(Value(generation));
+  request.set_generation(Value(wish.generation));
+  request.set_batches_wanted(wish.batches);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(kWait)));
   return request;
 }

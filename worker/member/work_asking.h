@@ -30,12 +30,10 @@ class WorkAsking {
   WorkAsking(const Identity& identity, const ConsistencySpec& first, uint32_t slots)
       : identity_(identity), slots_(slots), consistency_(first) {}
 
-  /// `generation`: the newest generation of a shard that the worker knows.
-  v1::GetWorkRequest Request(const std::vector<UnitProgress>& progress,
-                             Generation generation) const;
+  v1::GetWorkRequest Request(const std::vector<UnitProgress>& progress, const WorkWish& wish) const;
 
   /// Returns what an answer to that request brings; nothing if it is to be asked again. INTERNAL if
-  /// the answer makes no sense.
+  /// the answer makes no sense. `generation`: that of the wish.
   absl::StatusOr<std::optional<WorkNews>> OnReply(const v1::GetWorkReply& reply,
                                                   Generation generation);
 

@@ -77,7 +77,7 @@ class AllReduceClient final : public GradientClient {
 
   /// The other ranks hear of the end in the next round.
   void OnOrders(const Orders& orders) override { wants_end_ |= orders.work_ends; }
-  Wish wish() const override { return {}; }
+  WorkWish wish() const override { return {}; }
 
   /// Rank 0 reports the mini-batches of all ranks as its unit, which is the whole run.
   Done done() const override;

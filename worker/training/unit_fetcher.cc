@@ -25,10 +25,10 @@ UnitFetcher::~UnitFetcher() {
   thread_.join();
 }
 
-void UnitFetcher::Ask(Generation generation) {
+void UnitFetcher::Ask(const WorkWish& wish) {
   MutexLock lock(mutex_);
   if (is_asked_ || result_) return;
-  generation_ = generation;
+  wish_ = wish;
   is_asked_ = true;
   changed_.NotifyAll();
 }
@@ -47,14 +47,14 @@ UnitFetcher::Result UnitFetcher::Await() {
 
 void UnitFetcher::Run() {
   for (;;) {
-    Generation generation{};
+    WorkWish wish;
     {
       MutexLock lock(mutex_);
       while (!is_closing_ && !is_asked_) changed_.Wait(mutex_);
       if (is_closing_) return;
-      generation = generation_;
+      wish = wish_;
     }
-    Result result = Fetch(generation);
+    Result result = Fetch(wish);
     MutexLock lock(mutex_);
     result_ = std::move(result);
     is_asked_ = false;
@@ -67,13 +67,13 @@ bool UnitFetcher::IsClosing() {
   return is_closing_;
 }
 
-UnitFetcher::Result UnitFetcher::Fetch(Generation generation) {
+UnitFetcher::Result UnitFetcher::Fetch(const WorkWish& wish) {
   while (!interruption_.interrupted() && !IsClosing()) {
     const auto progress = figures_.Read(absl::Now()).progress;
     const absl::StatusOr<v1::GetWorkReply> reply =
-        stream_.Ask(asking_.Request(progress, generation), WorkAsking::kWait);
+        stream_.Ask(asking_.Request(progress, wish), WorkAsking::kWait);
     if (!reply.ok()) return reply.status();
-    absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(*reply, generation);
+    absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(*reply, wish.generation);
     if (!news.ok()) return news.status();
     if (news->has_value()) return **std::move(news);
   }

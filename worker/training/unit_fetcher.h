@@ -35,8 +35,8 @@ class UnitFetcher {
   UnitFetcher& operator=(const UnitFetcher&) = delete;
 
   /// Asks for one unit, or for the next stage of the run, unless one was asked for already or is
-  /// waiting to be taken. `generation` is the newest generation of a shard that the worker knows.
-  void Ask(Generation generation);
+  /// waiting to be taken.
+  void Ask(const WorkWish& wish);
 
   /// Returns a result that has arrived, once; nothing if none has arrived or none was asked for.
   std::optional<Result> Take();
@@ -47,7 +47,7 @@ class UnitFetcher {
  private:
   void Run();
   bool IsClosing();
-  Result Fetch(Generation generation);
+  Result Fetch(const WorkWish& wish);
 
   // Constant after construction.
   const StepFigures& figures_;
@@ -57,7 +57,7 @@ class UnitFetcher {
   CondVar changed_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
-  Generation generation_ ABSL_GUARDED_BY(mutex_){};
+  WorkWish wish_ ABSL_GUARDED_BY(mutex_);
   std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
 
   // Owned by the thread:

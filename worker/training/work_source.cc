@@ -28,14 +28,12 @@ absl::Status WorkSource::AwaitUnit() {
     if (!step.ok()) return step.status();
   }
   TellFigures();
-  units_.Ask(client_.wish().newest_generation);
+  units_.Ask(client_.wish());
   return Heed(units_.Await());
 }
 
 absl::Status WorkSource::Prefetch() {
-  if (const GradientClient::Wish wish = client_.wish(); wish.wants_unit) {
-    units_.Ask(wish.newest_generation);
-  }
+  if (const WorkWish wish = client_.wish(); wish.batches > 0) units_.Ask(wish);
   const std::optional<UnitFetcher::Result> news = units_.Take();
   return news ? Heed(*news) : absl::OkStatus();
 }

@@ -406,9 +406,8 @@ absl::StatusOr<std::string> Coordinator::AskContact(const Identity& worker, Work
   return state_.supply.ContactOf(other);
 }
 
-absl::StatusOr<WorkAnswer> Coordinator::AskWork(const Identity& worker, uint32_t stage,
-                                                std::optional<uint64_t> newest_unit,
-                                                Generation generation) {
+absl::StatusOr<WorkAnswer> Coordinator::AskWork(const Identity& worker,
+                                                const WorkQuestion& question) {
   if (absl::Status live = state_.membership.Check(worker); !live.ok()) return live;
   if (phase() == Phase::kFailed) return state_.phase.RefuseIfOver();
   const Stages& stages = state_.stages;
@@ -418,12 +417,12 @@ absl::StatusOr<WorkAnswer> Coordinator::AskWork(const Identity& worker, uint32_t
                        .since_stage = stages.Since()};
   // Shards may wait for a worker that has yet to learn of their stage, even when work ends. It
   // brings its gradient, or says that it rests, once it is in that stage.
-  const bool is_behind = stage < stages.at() && phase() <= Phase::kDraining;
+  const bool is_behind = question.stage < stages.at() && phase() <= Phase::kDraining;
   // While shards may go back, workers whose rounds are over may have to do some of them again, or,
   // if work has ended meanwhile, the round that others have begun after the return.
   const bool may_go_back = state_.recovery.saves() && phase() <= Phase::kDraining &&
                            state_.recovery.ReturnsTogether(stages.works_in_rounds());
-  if (may_go_back && stage == stages.at() && answer.generation > generation) {
+  if (may_go_back && question.stage == stages.at() && answer.generation > question.generation) {
     answer.state = WorkAnswer::State::kReturned;
     return answer;
   }
@@ -440,9 +439,9 @@ absl::StatusOr<WorkAnswer> Coordinator::AskWork(const Identity& worker, uint32_t
     return answer;
   }
   // A worker that has yet to reach the stage from which on gradients count gets nothing.
-  if (stage < answer.since_stage || phase() > Phase::kTraining) return answer;
+  if (question.stage < answer.since_stage || phase() > Phase::kTraining) return answer;
   const std::optional<RunWork::Given> given =
-      state_.work.HandOut(worker.worker, newest_unit, stages, state_.membership.live());
+      state_.work.HandOut(worker.worker, question, stages, state_.membership.live());
   if (!given.has_value()) return answer;
   if (given->is_new) ++state_.journal_changes;
   answer.state = WorkAnswer::State::kUnit;

@@ -178,14 +178,9 @@ class Coordinator {
     return state_.servers.AnyUnheard() && !state_.phase.IsOver();
   }
 
-  /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease. `stage` is the
-  /// stage that the worker is in, and `newest_unit` the newest unit that it knows of; a newer one
-  /// that it never got is given again. `generation` is the newest generation of a shard that it
-  /// knows.
+  /// Return the answers to a waiting PrepareModel and GetWork. They renew no lease.
   absl::StatusOr<Preparation> AskModel(const Identity& worker) const;
-  absl::StatusOr<WorkAnswer> AskWork(const Identity& worker, uint32_t stage,
-                                     std::optional<uint64_t> newest_unit,
-                                     Generation generation = {});
+  absl::StatusOr<WorkAnswer> AskWork(const Identity& worker, const WorkQuestion& question);
 
   /// Returns what the worker `other` has told OnMeet; empty if it has not yet. Renews no lease.
   absl::StatusOr<std::string> AskContact(const Identity& worker, WorkerId other) const;

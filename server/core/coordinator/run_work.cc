@@ -43,14 +43,15 @@ absl::StatusOr<bool> RunWork::TakeReports(WorkerId worker, std::span<const UnitR
   return ledger_->done() != done_before;
 }
 
-std::optional<RunWork::Given> RunWork::HandOut(WorkerId worker, std::optional<uint64_t> newest,
+std::optional<RunWork::Given> RunWork::HandOut(WorkerId worker, const WorkQuestion& question,
                                                const Stages& stages, uint32_t workers) {
   if (stages.works_in_rounds() || all_reduces_) return std::nullopt;
-  if (newest.has_value()) {
-    const std::optional<WorkLedger::Unit> lost = ledger_->FindNewer(worker, *newest);
+  if (question.newest_unit.has_value()) {
+    const std::optional<WorkLedger::Unit> lost = ledger_->FindNewer(worker, *question.newest_unit);
     if (lost.has_value()) return Given{.unit = *lost};
   }
-  const std::optional<WorkLedger::Unit> next = ledger_->HandOut(worker, workers);
+  const std::optional<WorkLedger::Unit> next =
+      ledger_->HandOut(worker, workers, question.batches_wanted);
   return next.has_value() ? std::optional(Given{.unit = *next, .is_new = true}) : std::nullopt;
 }
 

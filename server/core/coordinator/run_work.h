@@ -19,6 +19,21 @@
 
 namespace slipstream {
 
+/// What a worker says when it asks for work.
+struct WorkQuestion {
+  /// The stage that it is in.
+  uint32_t stage = 0;
+
+  /// The newest unit that it knows of. A newer one, which it never got, is given again.
+  std::optional<uint64_t> newest_unit = {};
+
+  /// The newest generation of a shard that it knows.
+  Generation generation{};
+
+  /// See WorkLedger::HandOut.
+  uint64_t batches_wanted = 1;
+};
+
 /// A worker's report of one of its units: the first `batches_done` mini-batches are done.
 struct UnitReport {
   uint64_t unit = 0;
@@ -67,8 +82,8 @@ class RunWork {
   /// Returns work for a worker of the present stage, of `workers` live ones: the oldest unit that
   /// is newer than the newest that it knows, or else the next one. Nothing if there is none for it,
   /// or if others hand out the work.
-  std::optional<Given> HandOut(WorkerId worker, std::optional<uint64_t> newest,
-                               const Stages& stages, uint32_t workers);
+  std::optional<Given> HandOut(WorkerId worker, const WorkQuestion& question, const Stages& stages,
+                               uint32_t workers);
 
   /// Has others do what the worker has not. `pushed_end`: one more than the last mini-batch of
   /// which shards have its gradient. Mini-batches whose gradients the shards have reported are not

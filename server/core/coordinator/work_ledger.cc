@@ -27,7 +27,18 @@ void WorkLedger::ExtendTo(uint64_t end) {
   end_ = end;
 }
 
-std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers) {
+uint64_t WorkLedger::NextSize(uint64_t workers, uint64_t wanted) const {
+  const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, end_ - next_);
+  const bool ends_work = next_ + remaining == end_;
+  const uint64_t most = ends_work ? remaining / workers : per_epoch_ / (2 * workers);
+  const uint64_t batches =
+      std::max({uint64_t{1}, remaining / (2 * workers), std::min(wanted, most)});
+  const uint64_t quantum = pushes_.batches;
+  return std::min(remaining, (batches + quantum - 1) / quantum * quantum);
+}
+
+std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t workers,
+                                                    uint64_t wanted) {
   if (is_closed_) return std::nullopt;
   const auto holds = held_.find(worker);
   if (holds != held_.end() && holds->second.size() >= units_max()) return std::nullopt;
@@ -38,12 +49,8 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     unit.batches = returned_.begin()->second;
     returned_.erase(returned_.begin());
   } else if (next_ < end_) {
-    const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, end_ - next_);
-    const uint64_t share = 2 * uint64_t{std::max(1u, workers)};
     unit.first = next_;
-    const uint64_t quantum = pushes_.batches;
-    const uint64_t pushes = (std::max(uint64_t{1}, remaining / share) + quantum - 1) / quantum;
-    unit.batches = std::min(remaining, pushes * quantum);
+    unit.batches = NextSize(std::max(1u, workers), wanted);
     next_ += unit.batches;
   } else {
     return std::nullopt;

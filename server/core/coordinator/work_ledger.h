@@ -16,8 +16,9 @@ namespace slipstream {
 /// Work is handed out in units of max(1, remaining / 2λ) mini-batches of the current epoch, rounded
 /// up to the mini-batches of whole pushes. Units are large at first, so that the coordinator is
 /// rarely asked, and small towards the end, so that an epoch ends for all workers at about the same
-/// time. Mini-batches that a dead worker had not finished are handed out again, before any new
-/// ones.
+/// time. A worker that needs more of them while it asks (over a busy link) gets more: up to
+/// per_epoch / 2λ, and remaining / λ at the end of the work, where others would wait for it.
+/// Mini-batches that a dead worker had not finished are handed out again, before any new ones.
 ///
 /// Invariants:
 ///  - every mini-batch is either not handed out, in exactly one unit, or done;
@@ -61,13 +62,14 @@ class WorkLedger {
   void ExtendTo(uint64_t end);
 
   /// The most units that a worker holds. A unit may be as small as one push, so a worker holds a
-  /// unit for each push under way, and one more that is prefetched. With fewer, it would wait until
-  /// its next report.
-  size_t units_max() const { return size_t{pushes_.in_flight} + 1; }
+  /// unit for each push under way, one that is prefetched, and one more if asking takes long. With
+  /// fewer, it would wait until its next report.
+  size_t units_max() const { return size_t{pushes_.in_flight} + 2; }
 
   /// Hands out the next unit. Returns nothing if the worker holds enough, all are handed out, or
-  /// the ledger is closed. Numbers rise from 1. `workers` is λ, the number of live workers.
-  std::optional<Unit> HandOut(WorkerId worker, uint32_t workers);
+  /// the ledger is closed. Numbers rise from 1. `workers` is λ, the number of live workers;
+  /// `wanted` the mini-batches that the worker does while it asks.
+  std::optional<Unit> HandOut(WorkerId worker, uint32_t workers, uint64_t wanted = 1);
 
   /// Hands out all mini-batches in unit 1, to the worker that reports what all workers have done.
   /// REQUIRES: nothing was handed out.
@@ -121,6 +123,8 @@ class WorkLedger {
   };
   using Units = std::map<uint64_t, Held>;
 
+  /// Returns the number of mini-batches of the next new unit.
+  uint64_t NextSize(uint64_t workers, uint64_t wanted) const;
   void Count(uint64_t first, uint64_t batches);
 
   // Constant after construction.

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,7 +44,7 @@ class NewestWeightsTest : public ParameterClientTest {
   /// Takes until versions `first` and `second` have come, or there is a failure.
   absl::Status TakeUntil(uint64_t first, uint64_t second) {
     const absl::Time deadline = SteadyNow() + kDeadline;
-    while (held_[0].second < Version{first} || held_[1].second < Version{second}) {
+    while (held_[0]->second < Version{first} || held_[1]->second < Version{second}) {
       const auto taken = newest_->Take(held_, weights_);
       if (!taken.ok()) return taken.status();
       for (const NewestWeights::Taken& part : *taken) {
@@ -61,7 +62,8 @@ class NewestWeightsTest : public ParameterClientTest {
     return condition();
   }
 
-  std::vector<NewestWeights::Held> held_ = std::vector<NewestWeights::Held>(2);
+  std::vector<std::optional<NewestWeights::Held>> held_{NewestWeights::Held(),
+                                                        NewestWeights::Held()};
   std::unique_ptr<NewestWeights> newest_;
 };
 
@@ -76,6 +78,19 @@ TEST_F(NewestWeightsTest, TakesTheNewestOfEachShardWhateverTheOtherHas) {
   second_.SetVersion(7);
   ASSERT_TRUE(TakeUntil(2, 7).ok());
   EXPECT_EQ(weights_, gradient_);
+}
+
+TEST_F(NewestWeightsTest, WaitsForTheFirstOfAShardOfWhichNoneAreHeld) {
+  ASSERT_TRUE(NewClient()->Initialize(3, gradient_).ok());
+  held_[0].reset();
+
+  const auto taken = newest_->Take(held_, weights_);
+
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  ASSERT_EQ(taken->size(), 1u);
+  EXPECT_EQ(taken->front().shard, kShard0);
+  EXPECT_EQ(taken->front().header.version, Version{0});
+  for (size_t i = 0; i < map_.range(kShard0).size(); ++i) ASSERT_EQ(weights_[i], gradient_[i]);
 }
 
 TEST_F(NewestWeightsTest, LeavesWeightsThatAreAsNew) {

@@ -26,16 +26,43 @@ TEST(UnitQueueTest, WorksThroughUnitsInOrder) {
 
 TEST(UnitQueueTest, AsksForTheNextUnitOneBatchBeforeItIsNeeded) {
   UnitQueue queue;
-  EXPECT_TRUE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 1u);
   queue.Add({.id = 1, .first = 0, .batches = 4});
 
-  EXPECT_FALSE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 0u);
   queue.Done();
-  EXPECT_FALSE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 0u);
   queue.Done();
-  EXPECT_TRUE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 1u);
   queue.Add({.id = 2, .first = 4, .batches = 4});
-  EXPECT_FALSE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 0u);
+}
+
+TEST(UnitQueueTest, AsksInTimeAndForEnoughOnceItKnowsHowLongAnAnswerTakes) {
+  constexpr uint64_t kSteps = 1000;
+  for (const uint32_t depth : {1u, 3u}) {
+    for (const uint64_t latency : {0, 1, 3, 7, 20}) {  // Of an answer, in steps.
+      SCOPED_TRACE(testing::Message() << "depth " << depth << ", an answer takes " << latency);
+      UnitQueue queue(depth);
+      WorkUnit asked;
+      uint64_t idle = 0;
+      uint64_t comes_at = 0;  // 0: none was asked for.
+      for (uint64_t step = 1; step <= kSteps; ++step) {
+        if (comes_at == 0 && queue.wanted() > 0) {
+          asked = {.id = asked.id + 1, .first = asked.first + asked.batches};
+          asked.batches = queue.wanted();
+          comes_at = step + latency;
+        }
+        if (comes_at == step) {
+          queue.Add(asked);
+          comes_at = 0;
+        }
+        queue.batches().empty() ? static_cast<void>(++idle) : queue.Done();
+      }
+
+      EXPECT_LE(idle, 6 * latency);
+    }
+  }
 }
 
 TEST(UnitQueueTest, TheLastBatchIsKnownAsSuchOnlyOnceNoUnitWillFollow) {
@@ -48,7 +75,7 @@ TEST(UnitQueueTest, TheLastBatchIsKnownAsSuchOnlyOnceNoUnitWillFollow) {
 
   EXPECT_FALSE(queue.has_more());
   EXPECT_TRUE(queue.has_more(0));
-  EXPECT_FALSE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 0u);
 }
 
 TEST(UnitQueueTest, TellsTheProgressOfEveryUnitAtHandAndOfThoseLatelyFinished) {
@@ -71,7 +98,7 @@ TEST(UnitQueueTest, TellsTheProgressOfEveryUnitAtHandAndOfThoseLatelyFinished) {
 TEST(UnitQueueTest, NamesBatchesBehindThoseUnderWayAcrossUnits) {
   UnitQueue queue(2);
   queue.Add({.id = 1, .first = 10, .batches = 2});
-  EXPECT_TRUE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 1u);
   queue.Add({.id = 2, .first = 40, .batches = 1});
 
   EXPECT_EQ(queue.batches(1), (BatchRanges{{11}}));
@@ -95,7 +122,7 @@ TEST(UnitQueueTest, DroppingEndsTheWorkAndKeepsTheProgress) {
 
   EXPECT_FALSE(queue.has_more(0));
   EXPECT_TRUE(queue.batches().empty());
-  EXPECT_FALSE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 0u);
   EXPECT_EQ(queue.progress(), (std::vector<UnitProgress>{{1, 1}}));
   queue.DropAllBut(0);
   EXPECT_EQ(queue.progress().size(), 1u);
@@ -137,7 +164,7 @@ TEST(UnitQueueTest, AUnitThatWasOnItsWayWhenTheWorkEndedIsNotTaken) {
 TEST(UnitQueueTest, APushTakesAsManyBatchesAsItStandsForAcrossUnits) {
   UnitQueue queue(1, 4);
   queue.Add({.id = 1, .first = 10, .batches = 6});
-  EXPECT_TRUE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 1u);
   EXPECT_EQ(queue.batches(), (BatchRanges{{10, 4}}));
   queue.Done(4);
   EXPECT_EQ(queue.batches(), (BatchRanges{{14, 2}})) << "as many as are at hand";
@@ -154,12 +181,12 @@ TEST(UnitQueueTest, ThePushesAfterAChangeStandForSoManyBatches) {
   UnitQueue queue(1, 4);
   queue.Add({.id = 1, .first = 0, .batches = 8});
   queue.Done(4);
-  EXPECT_TRUE(queue.wants_unit());
+  EXPECT_EQ(queue.wanted(), 1u);
 
   queue.SetQuantum(1);
 
   EXPECT_EQ(queue.batches(), (BatchRanges{{4, 1}}));
-  EXPECT_FALSE(queue.wants_unit()) << "four pushes are at hand";
+  EXPECT_EQ(queue.wanted(), 0u) << "four pushes are at hand";
   queue.Done();
   queue.SetQuantum(2);
   EXPECT_EQ(queue.batches(), (BatchRanges{{5, 2}}));

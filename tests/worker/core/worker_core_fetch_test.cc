@@ -100,27 +100,6 @@ TEST_F(FetchTest, AnotherPolicyBeginsWithAFetch) {
   EXPECT_EQ(core_.Next(), Action(PullShards{{{kShard0, Version{0}}, {kShard1, Version{0}}}}));
 }
 
-// With free lanes newer weights come beside the pushes, but not while the worker waits for work.
-TEST(FreeLanesTest, AfterAWaitForWorkEachSlotPulls) {
-  WorkerCore core({.shards = 1, .depth = 2, .pushes_per_fetch = kNeverFetches});
-  core.OnUnit({.id = 1, .first = 0, .batches = 2});
-  for (const uint32_t slot : {0u, 1u}) {
-    ASSERT_TRUE(core.OnWeights(kShard0, Weights(5), slot).ok());
-    Begin(core, slot);
-  }
-  for (const uint32_t slot : {0u, 1u}) {
-    if (slot == 1) core.OnWait();  // Also while a push is in flight.
-    ASSERT_TRUE(core.OnReply(kShard0, Reply(PushOutcome::kApplied), slot).ok());
-    core.OnBatchesDone(slot);
-  }
-
-  core.OnUnit({.id = 2, .first = 2, .batches = 2});
-
-  const Action pull = PullShards{{{kShard0, Version{0}}}};
-  EXPECT_EQ(core.Next(0), pull);
-  EXPECT_EQ(core.Next(1), pull);
-}
-
 TEST_F(FetchTest, NothingIsFetchedForTheEnd) {
   core_.OnNoMoreUnits();
   for (int i = 0; i < 5; ++i) Push(8 + i);

@@ -250,7 +250,7 @@ TEST(WorkerCoreTest, RefusesWeightsOfShardZeroWithoutWorkUnderRounds) {
 
 TEST(WorkerCoreTest, WithoutRoundsItPullsOnlyOnceThereIsWork) {
   WorkerCore core({.shards = 1});
-  EXPECT_TRUE(core.wants_unit());
+  EXPECT_EQ(core.wanted(), 1u);
   EXPECT_EQ(core.Next(), Action(WorkerCore::AwaitUnit{}));
 
   core.OnUnit({.id = 1, .first = 6, .batches = 1});
@@ -336,7 +336,7 @@ TEST(WorkerCoreTest, ASlotWithoutABatchWaitsForAUnitWhileTheOtherComputes) {
   ASSERT_TRUE(core.OnWeights(kShard0, Weights(1), 0).ok());
   Begin(core, 0);
 
-  EXPECT_TRUE(core.wants_unit());
+  EXPECT_EQ(core.wanted(), 1u);
   EXPECT_EQ(core.Next(1), Action(WorkerCore::AwaitUnit{}));
 }
 

@@ -31,7 +31,7 @@ class CoordinatorChangesTest : public CoordinatorTest {
   }
 
   WorkState AskIn(uint32_t stage) {
-    const auto work = coordinator().AskWork(ada_, stage, std::nullopt);
+    const auto work = coordinator().AskWork(ada_, {.stage = stage});
     EXPECT_TRUE(work.ok()) << work.status();
     last_work_ = *work;
     return work->state;

@@ -127,7 +127,7 @@ class CoordinatorTest : public testing::Test {
 
   WorkState Ask(const Identity& worker) {
     EXPECT_TRUE(coordinator().OnHeartbeat(worker, {}, now_).ok());
-    const auto work = coordinator().AskWork(worker, 0, std::nullopt);
+    const auto work = coordinator().AskWork(worker, {});
     EXPECT_TRUE(work.ok()) << work.status();
     last_unit_ = work->unit;
     return work->state;

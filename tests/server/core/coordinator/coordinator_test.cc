@@ -156,7 +156,7 @@ TEST_F(CoordinatorTest, HardsyncEndsWhenShardZeroHasAppliedEveryMiniBatch) {
   EXPECT_EQ(coordinator().epochs_done(), 1u);
   EXPECT_EQ(coordinator().batches_done(), 5u);
   EXPECT_TRUE(coordinator().EvaluationFor(ada_.worker).has_value());
-  EXPECT_EQ(coordinator().AskWork(ada_, 0, std::nullopt)->state, WorkState::kWait);
+  EXPECT_EQ(coordinator().AskWork(ada_, {})->state, WorkState::kWait);
 
   batches_ = 8;
   drained_ = true;
@@ -180,7 +180,7 @@ TEST_F(CoordinatorTest, AnotherTakesOverTheWorkOfADeadWorker) {
   ASSERT_EQ(Ask(bob_), WorkState::kUnit);
   EXPECT_EQ(last_unit_.first, of_ada.first);
   EXPECT_EQ(coordinator().orders().view.members.size(), 1u);
-  EXPECT_FALSE(coordinator().AskWork(ada_, 0, std::nullopt).ok());
+  EXPECT_FALSE(coordinator().AskWork(ada_, {}).ok());
 }
 
 TEST_F(CoordinatorTest, ARestartedWorkerRejoinsWhileTraining) {

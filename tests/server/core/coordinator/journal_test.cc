@@ -61,7 +61,7 @@ class CoordinatorJournalTest : public CoordinatorGenerationsTest {
         break;
       case 4:
       case 5:
-        if (const auto work = coordinator().AskWork(worker, 0, 0);
+        if (const auto work = coordinator().AskWork(worker, {.newest_unit = 0});
             work.ok() && work->state == WorkState::kUnit) {
           const UnitReport done{work->unit.number, random() % work->unit.batches + 1};
           EXPECT_TRUE(coordinator().OnHeartbeat(worker, {&done, 1}, now_).ok());
@@ -139,8 +139,8 @@ TEST_F(CoordinatorJournalTest, ARestoredCoordinatorIsTheSameAtAnyMoment) {
         ASSERT_EQ(copy->phase(), coordinator().phase());
         ASSERT_EQ(copy->stages(), coordinator().stages());
         for (const ServerReport& report : reports_) ASSERT_TRUE(copy->OnServer(report, now_).ok());
-        const auto here = coordinator().AskWork(ada_, 0, std::nullopt);
-        const auto there = copy->AskWork(ada_, 0, std::nullopt);
+        const auto here = coordinator().AskWork(ada_, {});
+        const auto there = copy->AskWork(ada_, {});
         ASSERT_EQ(here->state, there->state);
         ASSERT_EQ(here->unit, there->unit);
       }

@@ -312,7 +312,7 @@ TEST_F(CoordinatorGenerationsTest, AWorkerWhoseRoundsAreOverGoesBackAlsoIfWorkHa
   ASSERT_TRUE(coordinator().OnEndTraining(EndReason::kInterrupted, now_).ok());
 
   const auto ask = [this](uint64_t generation) {
-    return coordinator().AskWork(ada_, 0, std::nullopt, Generation{generation})->state;
+    return coordinator().AskWork(ada_, {.generation = Generation{generation}})->state;
   };
   EXPECT_EQ(ask(0), WorkState::kReturned);
   EXPECT_EQ(ask(1), WorkState::kWait);

@@ -131,9 +131,9 @@ TEST(RunWorkTest, EndsOnceAndNeverHasMoreDoneThanThereIs) {
     uint64_t done = 0;
     while (!work.ends() && done < work.total()) {
       if (stages.works_in_rounds()) {
-        EXPECT_FALSE(work.HandOut(WorkerId{0}, std::nullopt, stages, 1).has_value());
+        EXPECT_FALSE(work.HandOut(WorkerId{0}, {}, stages, 1).has_value());
         work.TakeRounds(done + random.Below(3));
-      } else if (const auto given = work.HandOut(WorkerId{0}, std::nullopt, stages, 1)) {
+      } else if (const auto given = work.HandOut(WorkerId{0}, {}, stages, 1)) {
         const std::vector<UnitReport> report = {
             {given->unit.number, 1 + random.Below(static_cast<uint32_t>(given->unit.batches))}};
         ASSERT_TRUE(work.TakeReports(WorkerId{0}, report).ok());

@@ -21,7 +21,7 @@ class CoordinatorStagesTest : public CoordinatorTest {
   }
 
   WorkState AskIn(uint32_t stage) {
-    const auto work = coordinator().AskWork(ada_, stage, std::nullopt);
+    const auto work = coordinator().AskWork(ada_, {.stage = stage});
     EXPECT_TRUE(work.ok()) << work.status();
     last_unit_ = work->unit;
     last_stage_ = work->stage;

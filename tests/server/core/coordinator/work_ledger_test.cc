@@ -43,26 +43,33 @@ TEST(WorkLedgerTest, AUnitNeverCrossesTheEndOfAnEpoch) {
   EXPECT_EQ(ledger.epochs_done(), 3u);
 }
 
-TEST(WorkLedgerTest, AWorkerHoldsAtMostOneUnitThatRunsAndOnePrefetched) {
-  WorkLedger ledger(100, 100);
-  const Unit running = *ledger.HandOut(kAda, 2);
-  const Unit prefetched = *ledger.HandOut(kAda, 2);
+TEST(WorkLedgerTest, AWorkerHoldsAUnitForEachPushUnderWayAndTwoMore) {
+  for (const uint32_t in_flight : {1u, 2u}) {
+    WorkLedger ledger(100, 100, {.in_flight = in_flight});
+    const Unit oldest = *ledger.HandOut(kAda, 2);
+    for (uint32_t i = 0; i <= in_flight; ++i) EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
 
-  EXPECT_FALSE(ledger.HandOut(kAda, 2).has_value());
-  ASSERT_TRUE(ledger.Report(kAda, running.number, running.batches).ok());
-  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
-  EXPECT_NE(prefetched.first, running.first);
+    EXPECT_FALSE(ledger.HandOut(kAda, 2).has_value());
+    ASSERT_TRUE(ledger.Report(kAda, oldest.number, oldest.batches).ok());
+    EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
+  }
 }
 
-TEST(WorkLedgerTest, AWorkerHoldsAUnitForEachPushUnderWayAndOnePrefetched) {
-  WorkLedger ledger(100, 100, {.in_flight = 2});
-  const Unit oldest = *ledger.HandOut(kAda, 2);
+TEST(WorkLedgerTest, AWorkerGetsWhatItDoesWhileItAsksButNoMoreThanItsShare) {
+  constexpr uint64_t kPerEpoch = 40;
+  WorkLedger ledger(2 * kPerEpoch, kPerEpoch);
+  const auto size_of_next = [&ledger](uint64_t wanted) {
+    const Unit unit = *ledger.HandOut(kAda, 4, wanted);
+    EXPECT_TRUE(ledger.Report(kAda, unit.number, unit.batches).ok());
+    return unit.batches;
+  };
 
-  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
-  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
-  EXPECT_FALSE(ledger.HandOut(kAda, 2).has_value());
-  ASSERT_TRUE(ledger.Report(kAda, oldest.number, oldest.batches).ok());
-  EXPECT_TRUE(ledger.HandOut(kAda, 2).has_value());
+  // λ = 4: an epoch's first unit, per_epoch / 2λ, has 5, and so may all others of the first epoch.
+  while (ledger.done() < kPerEpoch) EXPECT_EQ(size_of_next(100), 5u);
+  EXPECT_EQ(size_of_next(2), 5u);  // 40 / 8 are more.
+  while (ledger.done() < 2 * kPerEpoch - 13) size_of_next(1);
+  EXPECT_EQ(size_of_next(2), 2u);    // Of 13.
+  EXPECT_EQ(size_of_next(100), 2u);  // Of 11: more than its share would make the others wait.
 }
 
 TEST(WorkLedgerTest, TheUnfinishedPartOfADeadWorkersUnitsIsHandedOutFirst) {
@@ -172,7 +179,7 @@ TEST(WorkLedgerTest, EveryMiniBatchIsDoneExactlyOnceUnderRandomDeaths) {
         }
         mine.clear();
       } else if (what < 8) {
-        if (std::optional<Unit> unit = ledger.HandOut(WorkerId{id}, workers)) {
+        if (std::optional<Unit> unit = ledger.HandOut(WorkerId{id}, workers, 1 + random.Below(9))) {
           ASSERT_EQ(unit->first / per_epoch, (unit->first + unit->batches - 1) / per_epoch);
           ASSERT_NO_FATAL_FAILURE(batches.Take(static_cast<int>(id), *unit));
           mine.push_back({*unit});
