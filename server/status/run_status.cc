@@ -92,6 +92,7 @@ v1::WorkerStatus ToWire(WorkerId id, const StatusFacts::Worker& worker) {
   if (figures.has_nonfinite()) *wire.mutable_nonfinite() = figures.nonfinite();
   wire.set_communication_hidden(figures.communication_hidden());
   wire.set_overlap(figures.overlap());
+  wire.set_steady_overlap(figures.steady_overlap());
   wire.set_split_pushes(figures.split_pushes());
   *wire.mutable_recent_steps() = figures.recent_steps();
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));

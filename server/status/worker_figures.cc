@@ -16,7 +16,8 @@ absl::Status CheckShares(const v1::HeartbeatRequest& heartbeat) {
       {"compute_share is a share of the time", heartbeat.compute_share()},
       {"communication_share is a share of the time", heartbeat.communication_share()},
       {"communication_hidden is a share of communication", heartbeat.communication_hidden()},
-      {"overlap is a share of the time", heartbeat.overlap()}};
+      {"overlap is a share of the time", heartbeat.overlap()},
+      {"steady_overlap is a share of the time", heartbeat.steady_overlap()}};
   for (const auto& [what, share] : shares) {
     // Not a number fails this comparison, too.
     if (share >= 0 && share <= 1) continue;
@@ -83,6 +84,7 @@ absl::StatusOr<v1::HeartbeatRequest> FiguresOf(const v1::HeartbeatRequest& heart
   figures.set_communication_share(heartbeat.communication_share());
   figures.set_communication_hidden(heartbeat.communication_hidden());
   figures.set_overlap(heartbeat.overlap());
+  figures.set_steady_overlap(heartbeat.steady_overlap());
   figures.set_split_pushes(heartbeat.split_pushes());
   if (heartbeat.has_nonfinite()) *figures.mutable_nonfinite() = heartbeat.nonfinite();
   const int steps = heartbeat.recent_steps_size();

@@ -12,14 +12,15 @@ fit one processor.
 
 Policy is 1-softsync. Three runs: every worker talks to the server ("base"); an aggregator on each node
 ("tree"); the tree, with worker.lanes: free ("free"). Overlap is compute / (compute + communication that
-was not hidden), the mean over the workers, from the status at the end; the first weights, which come over
-the same links, are part of it, and so is the end, where units of work are small and are asked for over the
-same links: a run of few steps hides less. Beside it stands the prediction of a cost model. Its unit of time is M / B,
+was not hidden), the mean over the workers, from the status at the end. It is told twice: "steady" is that
+of the middle half of each worker's steps; "whole" counts also the first weights, which come over the same
+links, and the end of the work. Beside it stands the prediction of a cost model. Its unit of time is M / B,
 which the server's link takes for the model once. `senders` (workers, or with a tree nodes) compute for a
 time c, queue for the server's link with the gradient, and queue again with the weights. So it is a closed
 network of queues, and mean value analysis gives the length of a step. With free lanes both directions go on
-beside computing, and a step lasts max(c, nodes). The first weights add one time of the link for each
-worker, since workers pull them from the server themselves.
+beside computing, and a step lasts max(c, nodes): nodes / c of the server's link is in use, which --fanout
+sets. The first weights add to the whole run one time of the link for each worker, since workers pull them
+from the server themselves; with free lanes, where their aggregator does it for them, for each node.
 """
 import argparse
 import contextlib
@@ -208,16 +209,21 @@ def main():
     compute = compute_for(asked.base_overlap, asked.workers)
     steps = {"base": queued_step(compute, asked.workers), "tree": queued_step(compute, nodes),
              "free": max(compute, nodes)}
-    first = asked.workers / asked.steps  # The first weights, for each step.
+    first = {"base": asked.workers, "tree": asked.workers, "free": nodes}
     print(f"{parameters} parameters, {once:.3f} s of the server's link; a mini-batch takes "
-          f"{compute * once:.3f} s")
+          f"{compute * once:.3f} s; free lanes need {nodes / compute:.0%} of the link")
     for kind in asked.only or ["base", "tree", "free"]:
         status = measure(asked, kind, round(1000 * compute * once))
         workers = status["workers"]
+
+        def mean(figure):
+            return round(sum(worker[figure] for worker in workers) / len(workers), 4)
+
         print(json.dumps({
-            "kind": kind, "predicted_overlap": round(compute / (steps[kind] + first), 4),
-            "overlap": round(sum(w["overlap"] for w in workers) / len(workers), 4),
-            "predicted_step_s": round((steps[kind] + first) * once, 2),
+            "kind": kind, "steady": mean("steady_overlap"), "whole": mean("overlap"),
+            "predicted_steady": round(compute / steps[kind], 4),
+            "predicted_whole": round(compute / (steps[kind] + first[kind] / asked.steps), 4),
+            "predicted_step_s": round((steps[kind] + first[kind] / asked.steps) * once, 2),
             "step_s": round(status["seconds"] / asked.steps, 2),
             "sigma": round(status["staleness"].get("mean", 0), 2),
             "composites": sum(int(s.get("composites", 0)) for s in status["shards"]),

@@ -40,6 +40,7 @@ v1::HeartbeatRequest HeartbeatOf(const StepFigures::Figures& figures, bool tells
   request.set_communication_share(figures.communication_share);
   request.set_communication_hidden(figures.communication_hidden);
   request.set_overlap(figures.overlap);
+  request.set_steady_overlap(figures.steady_overlap);
   for (const StepFigures::StepLanes& step : figures.recent) {
     *request.add_recent_steps() = ToWire(step);
   }

@@ -14,10 +14,25 @@ void StepFigures::OnStep(const Step& step) {
   examples_ += step.examples;
   // A clock that was set may give any time. Such a step counts as none.
   const absl::Duration computed = step.backward_end - step.forward_begin - step.waited;
-  compute_ += std::max(absl::ZeroDuration(), computed) / step.threads;
-  blocked_ += std::max(absl::ZeroDuration(), step.blocked + step.waited) / step.threads;
+  sums_.compute += std::max(absl::ZeroDuration(), computed) / step.threads;
+  sums_.blocked += std::max(absl::ZeroDuration(), step.blocked + step.waited) / step.threads;
+  Mark();
   window_.push_back(step);
   if (window_.size() > kWindowSteps) window_.pop_front();
+}
+
+double StepFigures::Sums::Overlap() const {
+  return compute > absl::ZeroDuration() ? absl::FDivDuration(compute, compute + blocked) : 0;
+}
+
+void StepFigures::Mark() {
+  if (steps_ % stride_ != 0) return;
+  marks_.push_back(sums_);
+  if (marks_.size() < kMarksMax) return;
+  // Keep every second, and from now on mark half as often.
+  for (size_t i = 0; i < kMarksMax / 2; ++i) marks_[i] = marks_[2 * i + 1];
+  marks_.resize(kMarksMax / 2);
+  stride_ *= 2;
 }
 
 void StepFigures::OnTransfer(GradientClient::Transfer transfer) {
@@ -103,16 +118,20 @@ double StepFigures::Speed() const {
 
 void StepFigures::ReadShares(absl::Time now, Figures& figures) const {
   const double elapsed = std::max(1e-9, absl::ToDoubleSeconds(now - first_turn_));
-  const double compute = absl::ToDoubleSeconds(compute_);
+  const double compute = absl::ToDoubleSeconds(sums_.compute);
   const double communication = absl::ToDoubleSeconds(communication_);
-  const double blocked = absl::ToDoubleSeconds(blocked_);
+  const double blocked = absl::ToDoubleSeconds(sums_.blocked);
   // The exchanges of two gradients in flight overlap, so their times together may exceed the time.
   figures.compute_share = std::min(1.0, compute / elapsed);
   figures.communication_share = std::min(1.0, communication / elapsed);
   // The thread stands still a little longer than the communication that it waits for, so the
   // difference may be negative.
   if (communication > 0) figures.communication_hidden = std::max(0.0, 1 - blocked / communication);
-  if (compute > 0) figures.overlap = compute / (compute + blocked);
+  figures.overlap = sums_.Overlap();
+  const size_t quarter = marks_.size() / 4;
+  const Sums middle =
+      quarter > 0 ? marks_[marks_.size() - 1 - quarter] - marks_[quarter - 1] : sums_;
+  figures.steady_overlap = middle.Overlap();
 }
 
 }  // namespace slipstream

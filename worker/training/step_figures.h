@@ -101,8 +101,10 @@ class StepFigures {
     /// 1 − communication that was not hidden / communication.
     double communication_hidden = 0;
 
-    /// Compute / (compute + communication that was not hidden).
+    /// Compute / (compute + communication that was not hidden); and that of about the middle half
+    /// of the steps, which holds neither the first weights nor the end of the work.
     double overlap = 0;
+    double steady_overlap = 0;
 
     std::vector<StepLanes> recent;  // Newest last.
     std::vector<UnitProgress> progress;
@@ -134,6 +136,21 @@ class StepFigures {
   Figures Read(absl::Time now) const;
 
  private:
+  /// The most sums that are kept to find the middle half of the steps.
+  static constexpr size_t kMarksMax = 64;
+
+  /// Sums over the steps so far.
+  struct Sums {
+    absl::Duration compute;
+    absl::Duration blocked;  // Communication that was not hidden.
+
+    double Overlap() const;
+    friend Sums operator-(const Sums& a, const Sums& b) {
+      return {a.compute - b.compute, a.blocked - b.blocked};
+    }
+  };
+
+  void Mark() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double Speed() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReadShares(absl::Time now, Figures& figures) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -141,9 +158,12 @@ class StepFigures {
   uint64_t steps_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t examples_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time first_turn_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration compute_ ABSL_GUARDED_BY(mutex_);
   absl::Duration communication_ ABSL_GUARDED_BY(mutex_);
-  absl::Duration blocked_ ABSL_GUARDED_BY(mutex_);  // Communication that was not hidden.
+  Sums sums_ ABSL_GUARDED_BY(mutex_);
+
+  // The sums after each `stride_` steps.
+  std::vector<Sums> marks_ ABSL_GUARDED_BY(mutex_);
+  uint64_t stride_ ABSL_GUARDED_BY(mutex_) = 1;
   std::deque<Step> window_ ABSL_GUARDED_BY(mutex_);
   std::deque<StepLanes> recent_ ABSL_GUARDED_BY(mutex_);
   std::vector<UnitProgress> progress_ ABSL_GUARDED_BY(mutex_);

@@ -45,6 +45,7 @@ Json WorkersJson(const v1::RunStatus& status) {
                        {"communication_share", NumberOrNull(worker.communication_share())},
                        {"communication_hidden", NumberOrNull(worker.communication_hidden())},
                        {"overlap", NumberOrNull(worker.overlap())},
+                       {"steady_overlap", NumberOrNull(worker.steady_overlap())},
                        {"staleness_mean", NumberOrNull(worker.mean_staleness())}});
   }
   return workers;

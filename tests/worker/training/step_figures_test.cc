@@ -164,6 +164,23 @@ TEST(StepFiguresTest, HiddenIsWhatComputingDidNotStandStillFor) {
   EXPECT_DOUBLE_EQ(read.overlap, 0.75);              // Busy for six of eight.
 }
 
+TEST(StepFiguresTest, TheSteadyOverlapIsThatOfTheMiddleOfTheSteps) {
+  for (const int steps : {8, 60, 1000}) {
+    SCOPED_TRACE(steps);
+    StepFigures figures;
+    for (int i = 1; i <= steps; ++i) {
+      StepFigures::Step step = StepEndingAt(4 * i, 0, 1, static_cast<uint64_t>(i));
+      if (i <= steps / 8 || i > steps - steps / 8) step.blocked += absl::Hours(1);
+      figures.OnStep(step);
+    }
+
+    const StepFigures::Figures read = figures.Read(kStart + absl::Seconds(4 * steps));
+
+    EXPECT_DOUBLE_EQ(read.steady_overlap, 0.75);  // As each step for itself.
+    EXPECT_LT(read.overlap, 0.1);
+  }
+}
+
 TEST(StepFiguresTest, StandingStillForLongerThanCommunicationHidesNothing) {
   StepFigures figures;
   figures.OnStep(StepEndingAt(4, 0, 1, 1));

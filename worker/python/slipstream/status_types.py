@@ -285,6 +285,9 @@ class WorkerStatus:
     idle_seconds: float = 0.0
     # Set if the worker is live and has been idle for longer than is usual for it.
     is_stalled: bool = False
+    # The overlap of the middle half of the worker's steps: without the first weights, and without the end of
+    # the work, where units are small.
+    steady_overlap: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
