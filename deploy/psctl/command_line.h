@@ -247,6 +247,9 @@ struct LabArguments {
   /// The directory of ps_lab, ps_server and ps_worker. If empty, psctl looks for them itself.
   std::string bin_dir;
 
+  /// Set if results of other builds of the programs count where the present one has none.
+  bool takes_any_build = false;
+
   /// Set if `run` takes only cells that have failed, or if it only says what cells would cost.
   bool only_failed = false;
   bool is_dry = false;

@@ -11,7 +11,11 @@ CLI::App* AddLabCommands(CLI::App& app, LabArguments& arguments) {
       app.add_subcommand("lab", "Runs grids of runs, and makes tables and plots of them");
   commands->require_subcommand(1);
   commands->footer("See psctl lab run --help, status --help, report --help and replay --help.");
-  const auto add = [commands, &arguments](const char* name, Action action, const char* doc,
+  const auto add_bin_dir = [&arguments](CLI::App& command) {
+    command.add_option("--bin-dir", arguments.bin_dir, "Where ps_lab, ps_server and ps_worker lie")
+        ->type_name("DIR");
+  };
+  const auto add = [commands, &arguments, &add_bin_dir](const char* name, Action action, const char* doc,
                                           const char* examples) {
     CLI::App* const command = commands->add_subcommand(name, doc);
     command->add_option("grid", arguments.grid, "The grid's file")
@@ -22,16 +26,14 @@ CLI::App* AddLabCommands(CLI::App& app, LabArguments& arguments) {
     command->add_option("--set", arguments.overrides, "A setting of all cells; may be repeated")
         ->type_name("KEY=VALUE")
         ->allow_extra_args(false);
+    add_bin_dir(*command);
+    command->add_flag("--any-build", arguments.takes_any_build,
+                      "Takes results of other builds, too, where this one has none");
     command->callback([action, &arguments] { arguments.action = action; });
     command->footer(examples);
     return command;
   };
   CLI::App& run = *add("run", Action::kRun, "Runs the cells that have no result", kLabRunExamples);
-  const auto add_bin_dir = [&arguments](CLI::App& command) {
-    command.add_option("--bin-dir", arguments.bin_dir, "Where ps_lab, ps_server and ps_worker lie")
-        ->type_name("DIR");
-  };
-  add_bin_dir(run);
   run.add_option_function<std::string>(
          "--only", [&arguments](const std::string&) { arguments.only_failed = true; },
          "Takes only some of the cells: failed")

@@ -104,8 +104,9 @@ CellResult ReadResult(const LabDirectory& directory, const Cell& cell, GridEngin
   result.state = directory.StateOf(cell.id);
   if (result.state != CellState::kDone && result.state != CellState::kRunning) return result;
   const bool is_done = result.state == CellState::kDone;
+  if (is_done) result.build = *directory.BuildOf(cell.id);
   const RunDirectory run =
-      RunDirectory::Of(is_done ? directory.CellPath(cell.id) : directory.UnfinishedPath(cell.id));
+      RunDirectory::Of(is_done ? directory.ResultPath(cell.id) : directory.UnfinishedPath(cell.id));
   if (is_done) TakeSummary(ReadObject(run.SummaryPath()), engine, result);
   if (const absl::StatusOr<std::string> metrics = ReadMetrics(run.path()); metrics.ok()) {
     absl::StatusOr<RunCurves> curves = ParseCurves(*metrics, run.MetricsPath());

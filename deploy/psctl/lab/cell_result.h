@@ -21,6 +21,9 @@ struct CellResult {
   const Cell* cell = nullptr;
   CellState state = CellState::kPending;
 
+  /// The build of the program that carried it out.
+  std::string build;
+
   /// Why training ended, such as "epochs" or "diverged".
   std::string ended_by;
 

@@ -14,7 +14,6 @@
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
 #include "common/config/suggestion.h"
-#include "common/process/version.h"
 #include "common/settings/same_rounds.h"
 #include "deploy/lab/world_spec.h"
 #include "deploy/psctl/config/run_plan.h"
@@ -182,8 +181,8 @@ RunSpec Canonical(RunSpec spec, bool keeps_workers) {
 
 std::string IdOf(const Cell& cell, GridEngine engine, bool keeps_workers) {
   const RunSpec canonical = Canonical(cell.settings, keeps_workers);
-  const std::string text = fmt::format("{}\n{}\n{}\n{}\n{}", kVersion, EngineName(engine),
-                                       ToYaml(canonical), FingerprintText(canonical), cell.world);
+  const std::string text = fmt::format("{}\n{}\n{}\n{}", EngineName(engine), ToYaml(canonical),
+                                       FingerprintText(canonical), cell.world);
   return fmt::format("{:016x}", XXH64(text.data(), text.size(), 0));
 }
 
@@ -421,6 +420,10 @@ class Expansion {
 
 std::variant<GridCells, std::vector<Diagnostic>> ExpandGrid(const Grid& grid) {
   return Expansion(grid).Run();
+}
+
+std::string CellCount(size_t count) {
+  return fmt::format("{} cell{}", count, count == 1 ? "" : "s");
 }
 
 std::string CellLabel(const std::vector<std::string>& axes, const CellValues& values) {

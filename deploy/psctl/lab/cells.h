@@ -29,8 +29,8 @@ using CellValues = std::vector<CellValue>;
 
 /// One run of a grid, with everything that decides its result.
 struct Cell {
-  /// 16 hexadecimal digits that differ where the result may: a hash of the engine, the settings but
-  /// for the run's name, the world, and the release.
+  /// 16 hexadecimal digits that differ where the result of a program may: a hash of the engine, the
+  /// settings but for the run's name, and the world.
   std::string id;
   CellValues values;
 
@@ -64,6 +64,9 @@ inline constexpr size_t kCellsMax = 100'000;
 /// Makes the cells of a grid, or returns all errors; those in a cell's values are reported where
 /// the grid has them. Environment variables have no say.
 std::variant<GridCells, std::vector<Diagnostic>> ExpandGrid(const Grid& grid);
+
+/// Returns "1 cell" or "6 cells".
+std::string CellCount(size_t count);
 
 /// Returns "n=1, batch_size=4, workers=30"; the names are those of GridCells. Values that have no
 /// part in the cell are left out.

@@ -23,6 +23,7 @@
 #include "common/settings/shards.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/config/loading.h"
+#include "deploy/psctl/lab/cell_program.h"
 #include "deploy/psctl/lab/cell_result.h"
 #include "deploy/psctl/lab/cells.h"
 #include "deploy/psctl/lab/cost_model.h"
@@ -41,8 +42,9 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-/// A grid and what it is made of.
+/// A grid and what it is made of. Without a program, only results of other builds are of use.
 struct Laboratory {
+  CellProgram program;
   Grid grid;
   GridCells cells;
   std::optional<std::vector<ReferenceRow>> reference;
@@ -50,8 +52,8 @@ struct Laboratory {
 };
 
 /// Reads the grid, or prints all errors.
-std::variant<Laboratory, ExitCode> Open(const std::string& path,
-                                        const std::vector<std::string>& overrides) {
+std::variant<Laboratory, ExitCode> Open(const LabArguments& arguments) {
+  const std::string& path = arguments.grid;
   std::error_code error;
   const ExitCode refused = fs::exists(path, error) ? ExitCode::kConfiguration : ExitCode::kIo;
   const auto complain = [refused](const std::vector<Diagnostic>& errors) {
@@ -59,7 +61,7 @@ std::variant<Laboratory, ExitCode> Open(const std::string& path,
     return refused;
   };
   Laboratory lab;
-  auto grid = LoadGrid(path, overrides);
+  auto grid = LoadGrid(path, arguments.overrides);
   if (const auto* errors = std::get_if<std::vector<Diagnostic>>(&grid)) return complain(*errors);
   lab.grid = std::get<Grid>(std::move(grid));
   auto cells = ExpandGrid(lab.grid);
@@ -73,11 +75,20 @@ std::variant<Laboratory, ExitCode> Open(const std::string& path,
   auto groups = CoreGroups(lab.grid, AvailableCores());
   if (!groups.ok()) return Complain(groups.status());
   lab.core_groups = *std::move(groups);
+  auto program = FindCellProgram(lab.grid.engine, arguments.bin_dir);
+  const bool needs_program = arguments.action == LabArguments::Action::kRun;
+  if (program.ok()) {
+    lab.program = *std::move(program);
+  } else if (needs_program || !arguments.takes_any_build) {
+    return Complain(program.status());
+  }
   return lab;
 }
 
-std::string DirectoryOf(const LabArguments& arguments, const Grid& grid) {
-  return arguments.directory.empty() ? "runs/lab-" + grid.name : arguments.directory;
+LabDirectory DirectoryOf(const LabArguments& arguments, const Laboratory& lab) {
+  const std::string& path = arguments.directory;
+  return {path.empty() ? "runs/lab-" + lab.grid.name : path, lab.program.build,
+          arguments.takes_any_build};
 }
 
 std::vector<CellResult> ReadResults(const Laboratory& lab, const LabDirectory& directory) {
@@ -122,15 +133,15 @@ ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
   if (report.reference) WriteToStdout(VerdictText(*report.reference) + "\n");
   const auto failed = std::ranges::count(results, CellState::kFailed, &CellResult::state);
   if (failed > 0) {
-    return Complain(
-        ExitCode::kRunFailed,
-        fmt::format("{} cells failed; psctl lab run --only failed runs them again", failed));
+    return Complain(ExitCode::kRunFailed,
+                    fmt::format("{} failed; psctl lab run --only failed runs them again",
+                                CellCount(static_cast<size_t>(failed))));
   }
   const auto diverged = std::ranges::count_if(
       results, [](const CellResult& result) { return result.diverged_in_epoch.has_value(); });
   if (diverged > 0 && lab.grid.fails_on_divergence) {
-    return Complain(ExitCode::kDiverged,
-                    fmt::format("{} cells diverged (on_divergence: fail)", diverged));
+    return Complain(ExitCode::kDiverged, fmt::format("{} diverged (on_divergence: fail)",
+                                                     CellCount(static_cast<size_t>(diverged))));
   }
   const bool is_whole = std::ranges::all_of(
       results, [](const CellResult& result) { return result.state == CellState::kDone; });
@@ -180,15 +191,16 @@ void PrintCosts(const Laboratory& lab, const LabDirectory& directory, const Cost
   WriteToStdout(FormatTable({"cell", "values", "seed", "status", "core minutes", "memory"}, rows));
   const size_t cores = lab.core_groups.size() * threads;
   WriteToStdout(fmt::format(
-      "{} cells ({} left out, {} mean the same as others); {} core minutes to go, about {} on {} "
-      "core{}; estimated from {}\n",
-      rows.size(), lab.cells.left_out, lab.cells.merged, MinutesText(left),
+      "{} ({} left out, {} mean the same as others); {} core minutes to go, about {} on {} "
+      "core{}; estimated from {}{}\n",
+      CellCount(rows.size()), lab.cells.left_out, lab.cells.merged, MinutesText(left),
       DurationText(left / static_cast<double>(cores)), cores, cores == 1 ? "" : "s",
-      is_learned ? "the cells that are done" : "the multiplications of the nets"));
+      is_learned ? "the cells that are done" : "the multiplications of the nets",
+      directory.UnusedText(lab.cells.cells)));
 }
 
 int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
-  const LabDirectory directory(DirectoryOf(arguments, lab.grid));
+  const LabDirectory directory = DirectoryOf(arguments, lab);
   CostModel costs = LearnedCosts(lab, directory);
   if (arguments.is_dry) {
     PrintCosts(lab, directory, costs);
@@ -198,19 +210,12 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
     WriteToStderr(std::string(fits.message()) + "\n");
     return static_cast<int>(ExitCode::kConfiguration);
   }
-  std::error_code error;
-  std::string program = fs::read_symlink("/proc/self/exe", error).string();
-  if (lab.grid.engine == GridEngine::kVirtual) {
-    absl::StatusOr<std::string> found = FindLab(arguments.bin_dir);
-    if (!found.ok()) return EndWith(found.status());
-    program = *std::move(found);
-  }
   std::signal(SIGPIPE, SIG_IGN);
   const absl::StatusOr<FileDescriptor> lock = directory.Lock();
   if (!lock.ok()) return EndWith(lock.status());
   const StopSignal stop;
   const absl::Status ran = LabRun(lab.grid, lab.cells, directory, stop, costs,
-                                  {.program = std::move(program),
+                                  {.program = lab.program.path,
                                    .bin_dir = arguments.bin_dir,
                                    .core_groups = lab.core_groups,
                                    .environment = ChildEnvironment(environ),
@@ -222,7 +227,7 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
 }
 
 int ShowStatus(const LabArguments& arguments, const Laboratory& lab) {
-  const LabDirectory directory(DirectoryOf(arguments, lab.grid));
+  const LabDirectory directory = DirectoryOf(arguments, lab);
   const bool is_running = directory.IsLocked();
   std::vector<TableRow> rows;
   Json cells = Json::array();
@@ -242,8 +247,9 @@ int ShowStatus(const LabArguments& arguments, const Laboratory& lab) {
     return static_cast<int>(ExitCode::kOk);
   }
   WriteToStdout(FormatTable({"cell", "values", "seed", "status", "result"}, rows));
-  WriteToStdout(fmt::format("{}; {}\n", directory.path(),
-                            is_running ? "psctl lab run works there" : "nobody runs cells there"));
+  WriteToStdout(fmt::format("{}; {}{}\n", directory.path(),
+                            is_running ? "psctl lab run works there" : "nobody runs cells there",
+                            directory.UnusedText(lab.cells.cells)));
   return static_cast<int>(ExitCode::kOk);
 }
 
@@ -262,7 +268,7 @@ int ReplayRun(const LabArguments& arguments) {
 
 int LabCommand(const LabArguments& arguments) {
   if (arguments.action == LabArguments::Action::kReplay) return ReplayRun(arguments);
-  const auto opened = Open(arguments.grid, arguments.overrides);
+  const auto opened = Open(arguments);
   if (const auto* code = std::get_if<ExitCode>(&opened)) return static_cast<int>(*code);
   const auto& lab = std::get<Laboratory>(opened);
   switch (arguments.action) {
@@ -274,7 +280,7 @@ int LabCommand(const LabArguments& arguments) {
     case LabArguments::Action::kReplay:
       break;
   }
-  return static_cast<int>(Report(lab, LabDirectory(DirectoryOf(arguments, lab.grid))));
+  return static_cast<int>(Report(lab, DirectoryOf(arguments, lab)));
 }
 
 }  // namespace slipstream

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -69,6 +70,22 @@ void SyncDirectory(const std::string& path) {
 
 }  // namespace
 
+LabDirectory::LabDirectory(std::string path, std::string build, bool takes_any_build)
+    : path_(std::move(path)), build_(std::move(build)), takes_any_build_(takes_any_build) {
+  std::map<std::string, fs::file_time_type> times;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(path_ + "/cells", error)) {
+    const std::string name = entry.path().filename().string();
+    const size_t dash = name.find('-');
+    if (dash == std::string::npos || name.find('.') != std::string::npos) continue;
+    const std::string id = name.substr(0, dash);
+    const fs::file_time_type time = entry.last_write_time(error);
+    if (name.substr(dash + 1) == build_ || (others_.contains(id) && time < times[id])) continue;
+    others_[id] = name.substr(dash + 1);
+    times[id] = time;
+  }
+}
+
 absl::StatusOr<FileDescriptor> LabDirectory::Lock() const {
   for (const char* folder : {"/cells", "/settings"}) {
     if (absl::Status made = MakeDirectories(path_ + folder); !made.ok()) return made;
@@ -90,9 +107,24 @@ bool LabDirectory::IsLocked() const {
   return file.is_open() && fcntl(file.get(), F_OFD_GETLK, &found) == 0 && found.l_type != F_UNLCK;
 }
 
+std::optional<std::string> LabDirectory::BuildOf(const std::string& id) const {
+  std::error_code error;
+  if (fs::exists(CellPath(id), error)) return build_;
+  const auto other = others_.find(id);
+  return takes_any_build_ && other != others_.end() ? std::optional(other->second) : std::nullopt;
+}
+
+std::string LabDirectory::UnusedText(const std::vector<Cell>& cells) const {
+  const auto count = std::ranges::count_if(
+      cells, [this](const Cell& cell) { return others_.contains(cell.id) && !BuildOf(cell.id); });
+  if (count == 0) return "";
+  return fmt::format("; {} of another build left unused (--any-build takes them)",
+                     CellCount(static_cast<size_t>(count)));
+}
+
 CellState LabDirectory::StateOf(const std::string& id) const {
   std::error_code error;
-  if (fs::exists(CellPath(id), error)) return CellState::kDone;
+  if (BuildOf(id)) return CellState::kDone;
   if (fs::exists(UnfinishedPath(id), error)) return CellState::kRunning;
   return fs::exists(FailedPath(id), error) ? CellState::kFailed : CellState::kPending;
 }
@@ -114,6 +146,7 @@ absl::Status LabDirectory::Settle(const Cell& cell, bool has_failed, const CellC
                      {"values", std::move(values)},
                      {"seed", cell.seed()},
                      {"release", kVersion},
+                     {"program", build_},
                      {"wall_seconds", cost.wall_seconds},
                      {"cpu_seconds", cost.cpu_seconds},
                      {"peak_bytes", cost.peak_bytes}};
@@ -121,7 +154,8 @@ absl::Status LabDirectory::Settle(const Cell& cell, bool has_failed, const CellC
   for (const char* file : {"run.yaml", "summary.json", "metrics.jsonl"}) {
     const std::string path = from + "/" + file;
     if (status.ok()) {
-      status.Update(ReplaceIn(path, cell.id + ".unfinished", fs::path(to).filename().string()));
+      status.Update(
+          ReplaceIn(path, fs::path(from).filename().string(), fs::path(to).filename().string()));
     }
   }
   if (!status.ok()) return status;
@@ -139,7 +173,8 @@ void LabDirectory::GiveUp(const std::string& id) const {
 }
 
 std::optional<CellCost> LabDirectory::CostOf(const std::string& id) const {
-  const std::optional<std::string> text = ReadText(CostPath(CellPath(id)));
+  if (!BuildOf(id)) return std::nullopt;
+  const std::optional<std::string> text = ReadText(CostPath(ResultPath(id)));
   if (!text) return std::nullopt;
   const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) return std::nullopt;

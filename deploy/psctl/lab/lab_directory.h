@@ -1,9 +1,13 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_LAB_LAB_DIRECTORY_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_LAB_LAB_DIRECTORY_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,14 +33,17 @@ struct CellCost {
   uint64_t peak_bytes = 0;
 };
 
-/// The directory of a grid's cells. A cell is an ordinary run directory under cells/, by its id. It
-/// is written as <id>.unfinished and gets its name, or <id>.failed, when it is complete, so that a
-/// crash at any moment costs only the cells under way.
+/// The directory of a grid's cells. A cell is an ordinary run directory under cells/, by its id and
+/// the build of the program that carried it out: <id>-<build>. It is written as <name>.unfinished
+/// and gets its name, or <name>.failed, when it is complete, so that a crash at any moment costs
+/// only the cells under way. A result of another build counts only if that is wanted.
 ///
 /// Thread-safe: const after construction.
 class LabDirectory {
  public:
-  explicit LabDirectory(std::string path) : path_(std::move(path)) {}
+  /// `build` is that of the present program (CellProgram); `takes_any_build`: where it has no
+  /// result, the latest one of another build counts.
+  LabDirectory(std::string path, std::string build, bool takes_any_build = false);
 
   /// Makes the directory and locks it. The lock lasts as long as the result. Fails with
   /// FAILED_PRECONDITION if another process has the lock.
@@ -46,7 +53,7 @@ class LabDirectory {
   bool IsLocked() const;
 
   const std::string& path() const { return path_; }
-  std::string CellPath(const std::string& id) const { return path_ + "/cells/" + id; }
+  std::string CellPath(const std::string& id) const { return PathOf(id, build_); }
   std::string FailedPath(const std::string& id) const { return CellPath(id) + ".failed"; }
   std::string UnfinishedPath(const std::string& id) const { return CellPath(id) + ".unfinished"; }
   std::string SettingsPath(const std::string& id) const {
@@ -55,6 +62,16 @@ class LabDirectory {
   std::string WorldPath(const std::string& id) const {
     return path_ + "/settings/" + id + ".world.yaml";
   }
+
+  /// Returns the build whose result counts; nothing if the cell has none.
+  std::optional<std::string> BuildOf(const std::string& id) const;
+
+  /// Returns where the result that counts lies. REQUIRES: there is one.
+  std::string ResultPath(const std::string& id) const { return PathOf(id, *BuildOf(id)); }
+
+  /// Says how many of the cells have results of other builds alone, which do not count; empty if
+  /// none has.
+  std::string UnusedText(const std::vector<Cell>& cells) const;
 
   CellState StateOf(const std::string& id) const;
 
@@ -67,13 +84,22 @@ class LabDirectory {
   /// Removes the unfinished directory of a cell, if there is one.
   void GiveUp(const std::string& id) const;
 
-  /// Returns the cost that Settle has written; nothing if there is none.
+  /// Returns the cost that Settle has written of the result that counts; nothing if there is none.
   std::optional<CellCost> CostOf(const std::string& id) const;
 
  private:
   std::string LockPath() const { return path_ + "/lock"; }
 
+  std::string PathOf(const std::string& id, const std::string& build) const {
+    return path_ + "/cells/" + id + "-" + build;
+  }
+
   const std::string path_;
+  const std::string build_;
+  const bool takes_any_build_;
+
+  // By id: the latest result of another build.
+  std::map<std::string, std::string> others_;
 };
 
 }  // namespace slipstream

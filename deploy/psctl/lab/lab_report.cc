@@ -69,7 +69,9 @@ Json ResultRow(const LabReport& report, const CellResult& result) {
   row["cpu_seconds"] = result.cost ? NumberOrNull(result.cost->cpu_seconds) : Json(nullptr);
   row["peak_bytes"] = result.cost ? Json(result.cost->peak_bytes) : Json(nullptr);
   row["weights_sha256"] = result.weights_sha256;
-  row["directory"] = "cells/" + result.cell->id;
+  row["program"] = result.build;
+  row["directory"] =
+      result.build.empty() ? "" : fmt::format("cells/{}-{}", result.cell->id, result.build);
   return row;
 }
 
@@ -269,8 +271,20 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
   std::vector<std::string> counts;
   for (const auto& [name, count] : states) counts.push_back(fmt::format("{} {}", count, name));
   std::vector<std::string> facts = {
-      fmt::format("{} cells at {} points, engine {}: {}.", report.results->size(),
+      fmt::format("{} at {} points, engine {}: {}.", CellCount(report.results->size()),
                   report.points.size(), EngineName(report.grid->engine), fmt::join(counts, ", "))};
+  std::map<std::string, size_t> builds;
+  for (const CellResult& result : *report.results) {
+    if (!result.build.empty()) ++builds[result.build];
+  }
+  if (builds.size() > 1) {
+    counts.clear();
+    for (const auto& [build, count] : builds) {
+      counts.push_back(fmt::format("{} of {}", CellCount(count), build));
+    }
+    facts.push_back(fmt::format("The results are of {} builds of the program: {}.", builds.size(),
+                                fmt::join(counts, ", ")));
+  }
   if (report.is_virtual()) {
     facts.emplace_back(
         "Times are virtual seconds, which the world of the grid decides, not this machine.");
@@ -280,7 +294,7 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
                                 report.grid->scale->epochs, report.grid->scale->run));
   }
   if (report.cells->left_out > 0) {
-    facts.push_back(fmt::format("{} cells are left out by where.", report.cells->left_out));
+    facts.push_back(fmt::format("Left out by where: {}.", CellCount(report.cells->left_out)));
   }
   for (const PointResult& point : report.points) {
     for (const CellValues& same : point.cell->same) {

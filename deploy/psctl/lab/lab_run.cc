@@ -71,6 +71,7 @@ LabRun::LabRun(const Grid& grid, const GridCells& cells, const LabDirectory& dir
       stop_(stop),
       costs_(costs),
       options_(std::move(options)),
+      cells_(cells.cells),
       axes_(cells.axes) {
   for (const Cell& cell : cells.cells) {
     directory_.GiveUp(cell.id);  // Whoever was running it has ended, since we have the lock.
@@ -89,8 +90,9 @@ LabRun::LabRun(const Grid& grid, const GridCells& cells, const LabDirectory& dir
 }
 
 absl::Status LabRun::Run() {
-  Tell(fmt::format("{} cells: {} done before, {} to run, at most {} at a time; results in {}",
-                   total_, done_, waiting_.size(), options_.core_groups.size(), directory_.path()));
+  Tell(fmt::format("{}: {} done before, {} to run, at most {} at a time; results in {}{}",
+                   CellCount(total_), done_, waiting_.size(), options_.core_groups.size(),
+                   directory_.path(), directory_.UnusedText(cells_)));
   absl::Status status;
   while (status.ok() && !stop_.stopped()) {
     status = StartMore();

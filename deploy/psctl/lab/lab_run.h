@@ -88,6 +88,7 @@ class LabRun {
   std::vector<size_t> free_groups_;
   size_t total_ = 0;
   size_t done_ = 0;
+  const std::vector<Cell>& cells_;
   const std::vector<std::string>& axes_;
 };
 

@@ -64,6 +64,7 @@ TEST(CommandLineTest, KnowsTheCommandsOfTheLaboratory) {
   EXPECT_EQ(run.directory, "d");
   EXPECT_TRUE(run.only_failed);
   EXPECT_FALSE(run.is_dry);
+  EXPECT_TRUE(Parsed<LabArguments>({"lab", "report", "g", "--any-build"}).takes_any_build);
   EXPECT_TRUE(Parsed<LabArguments>({"lab", "run", "g", "--dry-run"}).is_dry);
   EXPECT_EQ(Parsed<LabArguments>({"lab", "status", "g", "-o", "json"}).format, OutputFormat::kJson);
   EXPECT_EQ(Parsed<LabArguments>({"lab", "report", "g"}).action, LabArguments::Action::kReport);

@@ -32,7 +32,7 @@ class LabDirectoryTest : public testing::Test {
 
   const std::string path_;
   const Expanded grid_;
-  const LabDirectory directory_ = LabDirectory(path_);
+  const LabDirectory directory_ = LabDirectory(path_, "0000aaaa");
 };
 
 TEST_F(LabDirectoryTest, ACellGetsItsNameWhenItIsComplete) {
@@ -67,6 +67,21 @@ TEST_F(LabDirectoryTest, AFailedCellMayBeRunAgain) {
 
   EXPECT_EQ(directory_.StateOf(cell().id), CellState::kDone);
   EXPECT_FALSE(fs::exists(directory_.FailedPath(cell().id)));
+}
+
+TEST_F(LabDirectoryTest, ResultsOfAnotherBuildCountIfTheyAreWanted) {
+  ASSERT_TRUE(directory_.Lock().ok());
+  ASSERT_TRUE(directory_.Begin(cell()).ok());
+  ASSERT_TRUE(directory_.Settle(cell(), /*has_failed=*/false, {}).ok());
+  const LabDirectory other(path_, "0000bbbb");
+  const LabDirectory any(path_, "0000bbbb", /*takes_any_build=*/true);
+
+  EXPECT_EQ(other.StateOf(cell().id), CellState::kPending);
+  EXPECT_EQ(other.UnusedText(grid_.cells.cells),
+            "; 1 cell of another build left unused (--any-build takes them)");
+  EXPECT_EQ(any.StateOf(cell().id), CellState::kDone);
+  EXPECT_EQ(any.BuildOf(cell().id), "0000aaaa");
+  EXPECT_EQ(any.UnusedText(grid_.cells.cells), "");
 }
 
 TEST_F(LabDirectoryTest, OneHasTheLock) {

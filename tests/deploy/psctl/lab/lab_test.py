@@ -48,8 +48,7 @@ class LabTest(unittest.TestCase):
         (self.folder / "grid.yaml").write_text(text)
 
     def arguments(self, command, *more, grid="grid.yaml", directory="lab"):
-        words = [PSCTL, "lab", command, str(grid), "--dir", directory, *more]
-        return words + (["--bin-dir", "bin"] if command == "run" else [])
+        return [PSCTL, "lab", command, str(grid), "--dir", directory, "--bin-dir", "bin", *more]
 
     def lab(self, command, *more, code=0, **kwargs):
         done = subprocess.run(self.arguments(command, *more, **kwargs), text=True, timeout=DEADLINE_S,
@@ -87,6 +86,26 @@ class LabTest(unittest.TestCase):
         self.write_grid(GRID.replace("[1, 2, 1]", "[1, 2, 1, 2]").replace("32]", "32, 64]"))
         self.lab("run")
         self.assertEqual(len(self.starts()), 8)
+
+    def test_results_of_another_build_are_not_taken_for_this_ones(self):
+        self.lab("run")
+        old = {row["program"] for row in self.results()}
+        with (self.folder / "bin/ps_lab").open("a") as fake:
+            fake.write("# Another build.\n")
+        self.assertIn("6 cells of another build left unused", self.lab("status").stdout)
+        self.write_grid(GRID.replace("[1, 2, 1]", "[1]").replace("[8, 16, 32]", "[8]"))
+        self.assertRegex(self.lab("run").stderr,
+                         "2 cells: 0 done before, 2 to run.*; 2 cells of another build left unused")
+        self.assertEqual(len(self.starts()), 8)
+        new = {row["program"] for row in self.results()}
+        self.assertEqual(len(old | new), 2)
+
+        self.write_grid(GRID)
+        self.lab("run", "--any-build")
+        self.assertEqual(len(self.starts()), 8)
+        self.assertEqual({row["program"] for row in self.results()}, old | new)
+        self.assertRegex((self.folder / "lab/report.md").read_text(),
+                         r"of 2 builds of the program: [24] cells of")
 
     def test_pins_cells_and_shares_nothing(self):
         self.lab("run")
