@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "common/base/duration_text.h"
+#include "common/config/field_table.h"
 #include "common/json/json_number.h"
 #include "common/json/json_text.h"
 #include "common/process/exit_code.h"
@@ -166,6 +168,27 @@ absl::Status CheckMemory(const Laboratory& lab, const CostModel& costs) {
   return absl::OkStatus();
 }
 
+/// Refuses to begin if the data of a cell that is left are not there.
+absl::Status CheckData(const Laboratory& lab, const LabDirectory& directory) {
+  std::map<std::string, size_t> missing;
+  for (const Cell& cell : lab.cells.cells) {
+    const std::string& path = cell.settings.data.path;
+    std::error_code error;
+    if (directory.StateOf(cell.id) == CellState::kDone ||
+        !FindField("data.path")->Applies(cell.settings)) {
+      continue;
+    }
+    if (!fs::exists(path, error) || fs::is_empty(path, error)) ++missing[path];
+  }
+  if (missing.empty()) return absl::OkStatus();
+  const auto& [path, cells] = *missing.begin();
+  std::error_code error;
+  return absl::NotFoundError(
+      fmt::format("there are no data in {}, which is data.path of {}; get them, or name another "
+                  "directory with --set data.path=DIR",
+                  fs::absolute(path, error).string(), CellCount(cells)));
+}
+
 std::string MinutesText(double seconds) { return fmt::format("{:.1f}", seconds / 60); }
 
 /// Prints what each cell that has no result is going to cost.
@@ -210,6 +233,7 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
     WriteToStderr(std::string(fits.message()) + "\n");
     return static_cast<int>(ExitCode::kConfiguration);
   }
+  if (absl::Status there = CheckData(lab, directory); !there.ok()) return EndWith(there);
   std::signal(SIGPIPE, SIG_IGN);
   const absl::StatusOr<FileDescriptor> lock = directory.Lock();
   if (!lock.ok()) return EndWith(lock.status());

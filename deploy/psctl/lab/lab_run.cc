@@ -214,6 +214,11 @@ absl::Status LabRun::End(const Running& running, const ChildProcess::End& end) {
   if (absl::Status settled = directory_.Settle(cell, has_failed, cost); !settled.ok()) {
     return settled;
   }
+  if (end.exit_code == static_cast<int>(ExitCode::kIo)) {
+    return absl::DataLossError(
+        fmt::format("files of the cell {} cannot be read or written; {}/lab.log says which", label,
+                    directory_.FailedPath(cell.id)));
+  }
   if (end.exit_code == static_cast<int>(ExitCode::kConfiguration)) {
     return absl::InvalidArgumentError(
         fmt::format("the settings of the cell {} are refused; {}/lab.log says why", label,

@@ -27,8 +27,8 @@ absl::StatusOr<std::vector<std::vector<int>>> CoreGroups(const Grid& grid,
 std::vector<int> AvailableCores();
 
 /// Runs the cells of a grid that have no result, side by side, each group of cores one at a time.
-/// A cell that fails does not stop the others, unless its program refuses its settings: it would
-/// refuse those of the others, too. Progress goes to stderr.
+/// A cell that fails does not stop the others, unless its program refuses its settings, or cannot
+/// read or write files: the others would fail, too. Progress goes to stderr.
 ///
 /// Not thread-safe: main's thread owns it.
 class LabRun {
@@ -52,7 +52,8 @@ class LabRun {
 
   /// Runs the cells until all have a result or have failed, or until somebody asks to stop: the
   /// cells under way are then ended, and leave nothing. Fails if files cannot be written,
-  /// programs cannot be started, or settings are refused (INVALID_ARGUMENT).
+  /// programs cannot be started, or settings are refused (INVALID_ARGUMENT), or a cell's files fail
+  /// (DATA_LOSS).
   absl::Status Run();
 
  private:

@@ -3,7 +3,7 @@
 
 In the directory FAKE_DIR, it adds a line with its cores to `starts`. While that has a file `hold`, it
 writes `held` and waits for ever. With a file `fail`, it fails; with `refuse`, it refuses its settings; with
-`diverge`, the run diverges.
+`unreadable`, it cannot read its data; with `diverge`, the run diverges.
 """
 import argparse
 import hashlib
@@ -33,6 +33,9 @@ if (fake / "hold").exists():
     select.select([], [], [])
 if (fake / "fail").exists():
     sys.exit("error: told to fail")
+if (fake / "unreadable").exists():
+    print("error: data/x: cannot be opened", file=sys.stderr)
+    sys.exit(74)
 if (fake / "refuse").exists():
     print("world.yaml:1:1: error: unknown key", file=sys.stderr)
     sys.exit(78)

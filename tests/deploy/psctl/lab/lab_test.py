@@ -162,6 +162,23 @@ class LabTest(unittest.TestCase):
         self.assertIn("world.yaml:1:1: error: unknown key", self.lab("run", code=78).stderr)
         self.assertEqual(len(self.starts()), 1)
 
+    def test_missing_data_are_reported_once(self):
+        data = GRID.replace("format: synthetic, train_examples: 200, test_examples: 100",
+                            "format: idx, path: nowhere")
+        self.write_grid(data)
+        error = self.lab("run", code=74).stderr
+        self.assertIn(f"there are no data in {self.folder}/nowhere, which is data.path of 6 cells",
+                      error)
+        self.assertIn("--set data.path=DIR", error)
+        self.assertEqual(self.starts(), [])
+
+        # What only the program knows ends the grid with the first cell.
+        (self.folder / "nowhere").mkdir()
+        (self.folder / "nowhere/other").touch()
+        (self.folder / "unreadable").touch()
+        self.assertIn("data/x: cannot be opened", self.lab("run", code=74).stderr)
+        self.assertEqual(len(self.starts()), 1)
+
     def test_a_cell_that_diverged_is_a_result(self):
         (self.folder / "diverge").touch()
         self.lab("run")
