@@ -115,9 +115,21 @@ CostModel LearnedCosts(const Laboratory& lab, const LabDirectory& directory) {
   return costs;
 }
 
+/// Returns how many cells are in a state.
+size_t CountOf(const std::vector<CellResult>& results, CellState state) {
+  return static_cast<size_t>(std::ranges::count(results, state, &CellResult::state));
+}
+
 /// Writes the reports, and prints the verdict. Returns the code that the results stand for.
 ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
   std::vector<CellResult> results = ReadResults(lab, directory);
+  const size_t failed = CountOf(results, CellState::kFailed);
+  if (failed == 0 && CountOf(results, CellState::kDone) == 0) {
+    return Complain(absl::NotFoundError(
+        fmt::format("no cell of {} has a result in {}, so that there is nothing to report; psctl "
+                    "lab run makes results{}",
+                    lab.grid.path, directory.path(), directory.UnusedText(lab.cells.cells))));
+  }
   for (CellResult& result : results) {
     if (result.state == CellState::kRunning) result.curves = {};  // Means are of whole cells.
   }
@@ -133,11 +145,10 @@ ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
   if (absl::Status written = WriteReports(report); !written.ok()) return Complain(written);
   WriteToStdout(fmt::format("{0}/report.html\n{0}/report.md\n{0}/results.csv\n", directory.path()));
   if (report.reference) WriteToStdout(VerdictText(*report.reference) + "\n");
-  const auto failed = std::ranges::count(results, CellState::kFailed, &CellResult::state);
   if (failed > 0) {
-    return Complain(ExitCode::kRunFailed,
-                    fmt::format("{} failed; psctl lab run --only failed runs them again",
-                                CellCount(static_cast<size_t>(failed))));
+    return Complain(
+        ExitCode::kRunFailed,
+        fmt::format("{} failed; psctl lab run --only failed runs them again", CellCount(failed)));
   }
   const auto diverged = std::ranges::count_if(
       results, [](const CellResult& result) { return result.diverged_in_epoch.has_value(); });
@@ -145,8 +156,7 @@ ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
     return Complain(ExitCode::kDiverged, fmt::format("{} diverged (on_divergence: fail)",
                                                      CellCount(static_cast<size_t>(diverged))));
   }
-  const bool is_whole = std::ranges::all_of(
-      results, [](const CellResult& result) { return result.state == CellState::kDone; });
+  const bool is_whole = CountOf(results, CellState::kDone) == results.size();
   const bool is_other = report.reference && report.reference->not_reproduced() > 0;
   return is_whole && is_other ? ExitCode::kNotReproduced : ExitCode::kOk;
 }
@@ -227,6 +237,11 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
   CostModel costs = LearnedCosts(lab, directory);
   if (arguments.is_dry) {
     PrintCosts(lab, directory, costs);
+    return static_cast<int>(ExitCode::kOk);
+  }
+  if (arguments.only_failed && CountOf(ReadResults(lab, directory), CellState::kFailed) == 0) {
+    WriteToStderr(
+        fmt::format("psctl: no cell has failed in {}; nothing to run\n", directory.path()));
     return static_cast<int>(ExitCode::kOk);
   }
   if (absl::Status fits = CheckMemory(lab, costs); !fits.ok()) {

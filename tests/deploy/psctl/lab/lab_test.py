@@ -156,6 +156,13 @@ class LabTest(unittest.TestCase):
         self.lab("run", "--only", "failed")
         self.assertEqual(len(self.starts()), 12)
         self.assertEqual({row["status"] for row in self.results()}, {"done"})
+        report = (self.folder / "lab/report.md").read_text()
+        self.write_grid(GRID.replace("seeds: 2", "seeds: [7]"))
+        self.assertIn("no cell has failed in lab; nothing to run",
+                      self.lab("run", "--only", "failed").stderr)
+        self.assertIn("no cell of grid.yaml has a result in lab, so that there is nothing to report",
+                      self.lab("report", code=74).stderr)
+        self.assertEqual((self.folder / "lab/report.md").read_text(), report)
 
     def test_settings_that_are_refused_end_the_grid(self):
         (self.folder / "refuse").touch()
