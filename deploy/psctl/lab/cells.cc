@@ -422,8 +422,8 @@ std::variant<GridCells, std::vector<Diagnostic>> ExpandGrid(const Grid& grid) {
   return Expansion(grid).Run();
 }
 
-std::string CellCount(size_t count) {
-  return fmt::format("{} cell{}", count, count == 1 ? "" : "s");
+std::string CountText(size_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
 std::string CellLabel(const std::vector<std::string>& axes, const CellValues& values) {

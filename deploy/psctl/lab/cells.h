@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -65,8 +66,8 @@ inline constexpr size_t kCellsMax = 100'000;
 /// the grid has them. Environment variables have no say.
 std::variant<GridCells, std::vector<Diagnostic>> ExpandGrid(const Grid& grid);
 
-/// Returns "1 cell" or "6 cells".
-std::string CellCount(size_t count);
+/// Returns "1 cell" or "6 cells" if `one` is "cell".
+std::string CountText(size_t count, std::string_view one);
 
 /// Returns "n=1, batch_size=4, workers=30"; the names are those of GridCells. Values that have no
 /// part in the cell are left out.

@@ -146,15 +146,16 @@ ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
   WriteToStdout(fmt::format("{0}/report.html\n{0}/report.md\n{0}/results.csv\n", directory.path()));
   if (report.reference) WriteToStdout(VerdictText(*report.reference) + "\n");
   if (failed > 0) {
-    return Complain(
-        ExitCode::kRunFailed,
-        fmt::format("{} failed; psctl lab run --only failed runs them again", CellCount(failed)));
+    return Complain(ExitCode::kRunFailed,
+                    fmt::format("{} failed; psctl lab run --only failed runs them again",
+                                CountText(failed, "cell")));
   }
   const auto diverged = std::ranges::count_if(
       results, [](const CellResult& result) { return result.diverged_in_epoch.has_value(); });
   if (diverged > 0 && lab.grid.fails_on_divergence) {
-    return Complain(ExitCode::kDiverged, fmt::format("{} diverged (on_divergence: fail)",
-                                                     CellCount(static_cast<size_t>(diverged))));
+    return Complain(ExitCode::kDiverged,
+                    fmt::format("{} diverged (on_divergence: fail)",
+                                CountText(static_cast<size_t>(diverged), "cell")));
   }
   const bool is_whole = CountOf(results, CellState::kDone) == results.size();
   const bool is_other = report.reference && report.reference->not_reproduced() > 0;
@@ -196,7 +197,7 @@ absl::Status CheckData(const Laboratory& lab, const LabDirectory& directory) {
   return absl::NotFoundError(
       fmt::format("there are no data in {}, which is data.path of {}; get them, or name another "
                   "directory with --set data.path=DIR",
-                  fs::absolute(path, error).string(), CellCount(cells)));
+                  fs::absolute(path, error).string(), CountText(cells, "cell")));
 }
 
 std::string MinutesText(double seconds) { return fmt::format("{:.1f}", seconds / 60); }
@@ -224,10 +225,10 @@ void PrintCosts(const Laboratory& lab, const LabDirectory& directory, const Cost
   WriteToStdout(FormatTable({"cell", "values", "seed", "status", "core minutes", "memory"}, rows));
   const size_t cores = lab.core_groups.size() * threads;
   WriteToStdout(fmt::format(
-      "{} ({} left out, {} mean the same as others); {} core minutes to go, about {} on {} "
-      "core{}; estimated from {}{}\n",
-      CellCount(rows.size()), lab.cells.left_out, lab.cells.merged, MinutesText(left),
-      DurationText(left / static_cast<double>(cores)), cores, cores == 1 ? "" : "s",
+      "{} ({} left out, {} mean the same as others); {} core minutes to go, about {} on "
+      "{}; estimated from {}{}\n",
+      CountText(rows.size(), "cell"), lab.cells.left_out, lab.cells.merged, MinutesText(left),
+      DurationText(left / static_cast<double>(cores)), CountText(cores, "core"),
       is_learned ? "the cells that are done" : "the multiplications of the nets",
       directory.UnusedText(lab.cells.cells)));
 }

@@ -102,6 +102,9 @@ class Evaluator {
     constexpr std::array<std::string_view, 6> kOperators = {"==", "!=", "<=", ">=", "<", ">"};
     const auto* const found =
         std::ranges::find_if(kOperators, [this](std::string_view one) { return Take(one); });
+    if (found == kOperators.end() && Take("=")) {
+      return Fail(at_ - 1, "= sets nothing here; == asks whether two values are equal");
+    }
     if (found == kOperators.end()) return left;
     const size_t begin = at_;
     const ExpressionValue right = Sum();

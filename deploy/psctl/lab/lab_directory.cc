@@ -119,7 +119,7 @@ std::string LabDirectory::UnusedText(const std::vector<Cell>& cells) const {
       cells, [this](const Cell& cell) { return others_.contains(cell.id) && !BuildOf(cell.id); });
   if (count == 0) return "";
   return fmt::format("; {} of another build left unused (--any-build takes them)",
-                     CellCount(static_cast<size_t>(count)));
+                     CountText(static_cast<size_t>(count), "cell"));
 }
 
 CellState LabDirectory::StateOf(const std::string& id) const {

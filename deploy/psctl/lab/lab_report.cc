@@ -271,8 +271,9 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
   std::vector<std::string> counts;
   for (const auto& [name, count] : states) counts.push_back(fmt::format("{} {}", count, name));
   std::vector<std::string> facts = {
-      fmt::format("{} at {} points, engine {}: {}.", CellCount(report.results->size()),
-                  report.points.size(), EngineName(report.grid->engine), fmt::join(counts, ", "))};
+      fmt::format("{} at {}, engine {}: {}.", CountText(report.results->size(), "cell"),
+                  CountText(report.points.size(), "point"), EngineName(report.grid->engine),
+                  fmt::join(counts, ", "))};
   std::map<std::string, size_t> builds;
   for (const CellResult& result : *report.results) {
     if (!result.build.empty()) ++builds[result.build];
@@ -280,7 +281,7 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
   if (builds.size() > 1) {
     counts.clear();
     for (const auto& [build, count] : builds) {
-      counts.push_back(fmt::format("{} of {}", CellCount(count), build));
+      counts.push_back(fmt::format("{} of {}", CountText(count, "cell"), build));
     }
     facts.push_back(fmt::format("The results are of {} builds of the program: {}.", builds.size(),
                                 fmt::join(counts, ", ")));
@@ -294,7 +295,8 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
                                 report.grid->scale->epochs, report.grid->scale->run));
   }
   if (report.cells->left_out > 0) {
-    facts.push_back(fmt::format("Left out by where: {}.", CellCount(report.cells->left_out)));
+    facts.push_back(
+        fmt::format("Left out by where: {}.", CountText(report.cells->left_out, "cell")));
   }
   for (const PointResult& point : report.points) {
     for (const CellValues& same : point.cell->same) {
@@ -303,8 +305,8 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
                                   CellLabel(report.cells->axes, point.cell->values)));
     }
     if (point.diverged() == 0) continue;
-    facts.push_back(fmt::format("{} of {} cells diverged at {}; their error is that of a guess.",
-                                point.diverged(), point.results.size(),
+    facts.push_back(fmt::format("{} of {} diverged at {}; their error is that of a guess.",
+                                point.diverged(), CountText(point.results.size(), "cell"),
                                 CellLabel(report.cells->axes, point.cell->values)));
   }
   return facts;

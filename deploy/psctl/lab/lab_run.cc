@@ -54,8 +54,8 @@ absl::StatusOr<std::vector<std::vector<int>>> CoreGroups(const Grid& grid,
   }
   if (per_cell > cores) {
     return absl::InvalidArgumentError(
-        fmt::format("{}: budget.cores_per_cell is {}, and there are {} cores in all", grid.path,
-                    per_cell, cores));
+        fmt::format("{}: budget.cores_per_cell is {}, which is more than the {} in all", grid.path,
+                    per_cell, CountText(cores, "core")));
   }
   std::vector<std::vector<int>> groups;
   for (uint32_t begin = 0; begin + per_cell <= cores; begin += per_cell) {
@@ -91,7 +91,7 @@ LabRun::LabRun(const Grid& grid, const GridCells& cells, const LabDirectory& dir
 
 absl::Status LabRun::Run() {
   Tell(fmt::format("{}: {} done before, {} to run, at most {} at a time; results in {}{}",
-                   CellCount(total_), done_, waiting_.size(), options_.core_groups.size(),
+                   CountText(total_, "cell"), done_, waiting_.size(), options_.core_groups.size(),
                    directory_.path(), directory_.UnusedText(cells_)));
   absl::Status status;
   while (status.ok() && !stop_.stopped()) {

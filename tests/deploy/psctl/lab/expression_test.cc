@@ -50,6 +50,8 @@ TEST(ExpressionTest, NamesThePlaceOfAnError) {
   EXPECT_EQ(Result("4 / (2 - 2)"), "3: division by zero");
   EXPECT_EQ(Result("policy * 2"), "0: * needs a number, and this is a text");
   EXPECT_EQ(Result("policy == 2"), "9: == compares a text with a number");
+  EXPECT_EQ(Result("policy = 'ssp'"),
+            "7: = sets nothing here; == asks whether two values are equal");
   EXPECT_EQ(Result("workers and true"), "0: and needs a truth value, and this is a number");
   EXPECT_EQ(Result("'softsync"), "0: a text without its closing quote");
   EXPECT_EQ(Result("10ms"), "0: not a number; a unit is no part of an expression");

@@ -35,7 +35,7 @@ TEST(LabRunTest, RefusesMoreCoresThanThereAre) {
   EXPECT_THAT(why("budget: {cores: 3}\n"),
               HasSubstr("budget.cores is 3, and this process may use 2"));
   EXPECT_THAT(why("budget: {cores: 1, cores_per_cell: 2}\n"),
-              HasSubstr("budget.cores_per_cell is 2, and there are 1 cores in all"));
+              HasSubstr("budget.cores_per_cell is 2, which is more than the 1 core in all"));
 }
 
 TEST(CostModelTest, CountsTheMultiplicationsOfANet) {
