@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "deploy/psctl/compare/plot_style.h"
+
 namespace slipstream {
 namespace {
 
@@ -58,10 +60,8 @@ void Chart::DrawLine(const Curve& curve, const std::string& color) {
   document_.Polyline(places, "line stroke-" + color);
 }
 
-void Chart::DrawDots(const Curve& curve, const std::string& color) {
-  for (const CurvePoint& point : curve) {
-    document_.Dot(At(point.x, point.y), 2.5, "fill-" + color);
-  }
+void Chart::DrawMarks(const Curve& curve, size_t group) {
+  for (const CurvePoint& point : curve) DrawMark(document_, At(point.x, point.y), group);
 }
 
 void Chart::DrawInterval(double x, double low, double high, const std::string& color) {

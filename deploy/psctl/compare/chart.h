@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_COMPARE_CHART_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_COMPARE_CHART_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,8 +38,8 @@ class Chart {
   /// Draws a line through the points.
   void DrawLine(const Curve& curve, const std::string& color);
 
-  /// Draws a dot on each point.
-  void DrawDots(const Curve& curve, const std::string& color);
+  /// Draws the mark of a group on each point.
+  void DrawMarks(const Curve& curve, size_t group);
 
   /// Draws a bar from `low` up to `high`, such as a confidence interval.
   void DrawInterval(double x, double low, double high, const std::string& color);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace slipstream {
@@ -19,10 +20,43 @@ constexpr std::array kColors = {
     GroupColor{"#8a6d00", "#e3c452"}, GroupColor{"#555555", "#bdbdbd"},
 };
 
+// The classes that follow a colour which repeats: .again, .third, .fourth.
+constexpr std::array<std::string_view, 4> kDashes = {"", " again", " third", " fourth"};
+
+/// The corners of a mark around its centre; a dot if there are none.
+struct MarkShape {
+  size_t count = 0;
+  std::array<CurvePoint, 4> corners = {};
+};
+
+// There are not as many shapes as colours, so that a colour that repeats has another mark.
+constexpr std::array kShapes = {
+    MarkShape{},
+    MarkShape{4, {{{-3.4, -3.4}, {3.4, -3.4}, {3.4, 3.4}, {-3.4, 3.4}}}},
+    MarkShape{3, {{{0, -4.4}, {4.1, 3.4}, {-4.1, 3.4}}}},
+    MarkShape{4, {{{0, -4.8}, {4.8, 0}, {0, 4.8}, {-4.8, 0}}}},
+    MarkShape{3, {{{0, 4.4}, {4.1, -3.4}, {-4.1, -3.4}}}},
+};
+
 }  // namespace
 
 std::string PlotColor(size_t group) {
-  return fmt::format("{}{}", group % kColors.size(), group < kColors.size() ? "" : " again");
+  const size_t round = group / kColors.size() % kDashes.size();
+  return fmt::format("{}{}", group % kColors.size(), kDashes.at(round));
+}
+
+void DrawMark(SvgDocument& document, CurvePoint center, size_t group) {
+  auto [count, corners] = kShapes.at(group % kShapes.size());
+  const std::string classes = "fill-" + PlotColor(group);
+  if (count == 0) return document.Dot(center, 3.4, classes);
+  for (CurvePoint& corner : corners) corner = {center.x + corner.x, center.y + corner.y};
+  document.Polygon(std::span(corners).first(count), classes);
+}
+
+void DrawSign(SvgDocument& document, CurvePoint left, double width, size_t group) {
+  const CurvePoint ends[] = {left, {left.x + width, left.y}};
+  document.Polyline(ends, "line stroke-" + PlotColor(group));
+  DrawMark(document, {left.x + width / 2, left.y}, group);
 }
 
 std::string PlotStyleSheet() {
@@ -43,7 +77,9 @@ std::string PlotStyleSheet() {
       ".grid {{ stroke: #dddddd; }}\n.axis {{ stroke: #888888; }}\n"
       ".line {{ fill: none; stroke-width: 1.8; stroke-linejoin: round; }}\n"
       ".interval {{ stroke-width: 1; stroke-opacity: 0.7; }}\n.small {{ font-size: 10.5px; }}\n"
-      ".again {{ stroke-dasharray: 6 3; }}\n.column {{ fill-opacity: 0.45; }}\n{}"
+      ".again {{ stroke-dasharray: 9 3; }}\n.third {{ stroke-dasharray: 2 3; }}\n"
+      ".fourth {{ stroke-dasharray: 9 3 2 3; }}\n.column {{ fill-opacity: 0.45; }}\n"
+      ".stroke-ideal {{ stroke: #888888; stroke-dasharray: 4 4; }}\n{}"
       "@media (prefers-color-scheme: dark) {{\n"
       ".page {{ fill: #15181d; }}\ntext {{ fill: #dddddd; }}\n"
       ".grid {{ stroke: #333a44; }}\n.axis {{ stroke: #8a919c; }}\n{}}}\n",

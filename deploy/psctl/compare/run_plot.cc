@@ -76,7 +76,7 @@ void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels&
       Curve scaled = run.*curve;
       for (CurvePoint& point : scaled) point.y *= factor;
       chart.DrawLine(scaled, PlotColor(i));
-      if (scaled.size() <= kDotsMax) chart.DrawDots(scaled, PlotColor(i));
+      if (scaled.size() <= kDotsMax) chart.DrawMarks(scaled, i);
       if (run.ends_diverged && marks_ends) chart.DrawCross(scaled.back(), PlotColor(i));
     }
   }
@@ -168,7 +168,7 @@ std::string LegendText(const PlotGroup& group) {
 void DrawLegend(SvgDocument& document, const std::vector<PlotGroup>& groups) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const double y = kMargin + kLegendLine * (static_cast<double>(i) + 0.5);
-    document.Rectangle({kMargin, y - 6}, 22, 12, "fill-" + PlotColor(i));
+    DrawSign(document, {kMargin, y}, 24, i);
     document.Text({kMargin + 32, y + 4}, LegendText(groups[i]), "legend");
   }
 }

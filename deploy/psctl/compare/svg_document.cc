@@ -67,13 +67,22 @@ void SvgDocument::Line(CurvePoint from, CurvePoint to, std::string_view classes)
                   Pixels(from.y), Pixels(to.x), Pixels(to.y), XmlText(classes));
 }
 
-void SvgDocument::Polyline(std::span<const CurvePoint> points, std::string_view classes) {
+void SvgDocument::Points(std::string_view shape, std::span<const CurvePoint> points,
+                         std::string_view classes) {
   std::string places;
   for (const CurvePoint& point : points) {
     fmt::format_to(std::back_inserter(places), "{}{},{}", places.empty() ? "" : " ",
                    Pixels(point.x), Pixels(point.y));
   }
-  text_ += fmt::format("<polyline points=\"{}\" class=\"{}\"/>\n", places, XmlText(classes));
+  text_ += fmt::format("<{} points=\"{}\" class=\"{}\"/>\n", shape, places, XmlText(classes));
+}
+
+void SvgDocument::Polyline(std::span<const CurvePoint> points, std::string_view classes) {
+  Points("polyline", points, classes);
+}
+
+void SvgDocument::Polygon(std::span<const CurvePoint> corners, std::string_view classes) {
+  Points("polygon", corners, classes);
 }
 
 void SvgDocument::Dot(CurvePoint center, double radius, std::string_view classes) {

@@ -25,6 +25,7 @@ class SvgDocument {
   void Rectangle(CurvePoint corner, double width, double height, std::string_view classes);
   void Line(CurvePoint from, CurvePoint to, std::string_view classes);
   void Polyline(std::span<const CurvePoint> points, std::string_view classes);
+  void Polygon(std::span<const CurvePoint> corners, std::string_view classes);
   void Dot(CurvePoint center, double radius, std::string_view classes);
   void Text(CurvePoint place, std::string_view text, std::string_view classes);
 
@@ -32,6 +33,8 @@ class SvgDocument {
   std::string Finish() &&;
 
  private:
+  void Points(std::string_view shape, std::span<const CurvePoint> points, std::string_view classes);
+
   std::string text_;
 };
 

@@ -38,9 +38,6 @@ constexpr double kSmallWidth = 310;
 constexpr double kSmallHeight = 210;
 constexpr double kColumnsMax = 40;
 
-// The colour of what is no group: bounds, ideals and means.
-constexpr char kGrey[] = "5 again";
-
 /// A point of a plot with the interval of its mean.
 struct Mark {
   double x = 0;
@@ -116,19 +113,19 @@ std::string Draw(const PlotSpec& spec) {
   SvgDocument document(width, height + legend, spec.title, "");
   for (size_t i = 0; i < lines; ++i) {
     const double y = kLegendLine * (static_cast<double>(i) + 0.5);
-    document.Rectangle({64, y - 5}, 16, 10, "fill-" + PlotColor(spec.legend[i].first));
-    document.Text({88, y + 4}, spec.legend[i].second, "legend");
+    DrawSign(document, {64, y}, 24, spec.legend[i].first);
+    document.Text({96, y + 4}, spec.legend[i].second, "legend");
   }
   Chart chart(document, {{0, legend}, width - kRight, height},
               {.title = spec.title, .x = spec.x, .y_unit = spec.y_unit}, XScale(spec),
               YScale(spec));
-  if (!spec.ideal.empty()) chart.DrawLine(spec.ideal, kGrey);
+  if (!spec.ideal.empty()) chart.DrawLine(spec.ideal, kIdealColor);
   for (const Series& series : spec.series) {
     const std::string color = PlotColor(series.color);
     Curve curve;
     for (const Mark& mark : series.marks) curve.push_back({mark.x, mark.y.mean});
     if (series.is_line) chart.DrawLine(curve, color);
-    chart.DrawDots(curve, color);
+    chart.DrawMarks(curve, series.color);
     for (const Mark& mark : series.marks) {
       if (!mark.y.half_width || *mark.y.half_width == 0) continue;
       chart.DrawInterval(mark.x, mark.y.mean - *mark.y.half_width, mark.y.mean + *mark.y.half_width,
@@ -418,7 +415,7 @@ LabPlot SigmaPlot(const LabReport& report, const PointResult& point, size_t colo
     distribution.push_back({begin + width, up_to});
   }
   chart.DrawLine(distribution, PlotColor(color));
-  chart.DrawLine({{bound, 0}, {bound, 100}}, kGrey);
+  chart.DrawLine({{bound, 0}, {bound, 100}}, kIdealColor);
   chart.DrawText({bound, 12}, "2n");
   const std::optional<MeanInterval> mean = point.Mean(&CellResult::staleness_mean);
   const std::optional<MeanInterval> beyond = point.Mean(&CellResult::beyond_bound);

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "deploy/psctl/compare/plot_style.h"
+
 namespace slipstream {
 namespace {
 
@@ -49,6 +51,24 @@ TEST(ChartTest, AnIntervalHasTwoCaps) {
   chart.DrawInterval(5, 2, 8, "1");
 
   EXPECT_EQ(After(std::move(document).Finish(), "class=\"").count("interval stroke-1"), 3u);
+}
+
+TEST(PlotStyleTest, ManyGroupsCanBeToldApart) {
+  std::set<std::string> looks;
+  std::set<std::string> marks;
+  for (size_t group = 0; group < 24; ++group) {
+    looks.insert(PlotColor(group));
+    SvgDocument document(10, 10, "", "");
+    DrawMark(document, {5, 5}, group);
+    marks.insert(std::move(document).Finish());
+  }
+  EXPECT_EQ(looks.size(), 24u);
+  EXPECT_EQ(marks.size(), 24u);
+  SvgDocument document(10, 10, "", "");
+  for (const size_t group : {0u, 6u}) DrawMark(document, {5, 5}, group);
+  const std::string svg = std::move(document).Finish();
+  EXPECT_NE(svg.find("<circle"), std::string::npos);
+  EXPECT_NE(svg.find("<polygon"), std::string::npos) << "the colour's second group";
 }
 
 }  // namespace

@@ -37,8 +37,8 @@ TEST(RunPlotTest, EachRunIsALineInTheColorOfItsGroup) {
   const std::string svg = PlotRuns({Group("async"), Group("hardsync")});
 
   // There are three curves for each of two runs, and the distribution of staleness.
-  EXPECT_EQ(CountOf(svg, "class=\"line stroke-0\""), 7u);
-  EXPECT_EQ(CountOf(svg, "class=\"line stroke-1\""), 7u);
+  EXPECT_EQ(CountOf(svg, "class=\"line stroke-0\""), 7u + 1u) << "and the legend";
+  EXPECT_EQ(CountOf(svg, "class=\"line stroke-1\""), 7u + 1u);
   EXPECT_EQ(CountOf(svg, "class=\"column fill-0\""), 3u) << "a column for each staleness seen";
   EXPECT_THAT(svg, HasSubstr(">async (2 runs)</text>"));
   EXPECT_THAT(svg, HasSubstr(">Test accuracy over time</text>"));
@@ -93,7 +93,7 @@ TEST(RunPlotTest, ARunThatDivergedEndsWithACross) {
   const std::string svg = PlotRuns({group});
 
   // Two lines of a cross in each of two charts, beside the seven curves.
-  EXPECT_EQ(CountOf(svg, "class=\"line stroke-0\""), 7u + 4u);
+  EXPECT_EQ(CountOf(svg, "class=\"line stroke-0\""), 7u + 1u + 4u);
   EXPECT_THAT(svg, HasSubstr(">async (2 runs): 1 epochs, 1 diverged in epoch 3</text>"));
 }
 
