@@ -134,10 +134,10 @@ class GridReader {
   void ReadBase(const YamlNode& node) {
     const auto path = Scalar<std::string>(TextType{}, node, "base");
     if (!path) return TakeBase(node, node.source);
-    const std::string whole = (folder_ / *path).string();
-    const std::optional<std::string> text = ReadText(whole, node.source, diagnostics_);
+    grid_.base_path = (folder_ / *path).lexically_normal().string();
+    const auto text = ReadText(grid_.base_path, node.source, diagnostics_);
     std::optional<YamlNode> base;
-    if (text) base = ParseYaml(*text, whole, diagnostics_);
+    if (text) base = ParseYaml(*text, grid_.base_path, diagnostics_);
     TakeBase(base.value_or(node), node.source);
   }
 

@@ -84,8 +84,10 @@ struct Grid {
   std::string name;
   GridEngine engine = GridEngine::kVirtual;
 
-  /// The settings that all cells have, a map.
+  /// The settings that all cells have, a map, and the path of their file; empty if the grid's own
+  /// has them.
   YamlNode base;
+  std::string base_path;
 
   /// A map, empty if the file has none. Only ps_lab knows what it means.
   YamlNode world;

@@ -13,9 +13,10 @@
 #include "common/files/whole_file.h"
 #include "common/json/json_number.h"
 #include "common/json/json_text.h"
-#include "common/process/version.h"
 #include "deploy/psctl/lab/expression.h"
 #include "deploy/psctl/lab/report_page.h"
+#include "deploy/psctl/lab/setup_text.h"
+#include "deploy/psctl/lab/world_text.h"
 
 namespace slipstream {
 namespace {
@@ -274,18 +275,6 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
       fmt::format("{} at {}, engine {}: {}.", CountText(report.results->size(), "cell"),
                   CountText(report.points.size(), "point"), EngineName(report.grid->engine),
                   fmt::join(counts, ", "))};
-  std::map<std::string, size_t> builds;
-  for (const CellResult& result : *report.results) {
-    if (!result.build.empty()) ++builds[result.build];
-  }
-  if (builds.size() > 1) {
-    counts.clear();
-    for (const auto& [build, count] : builds) {
-      counts.push_back(fmt::format("{} of {}", CountText(count, "cell"), build));
-    }
-    facts.push_back(fmt::format("The results are of {} builds of the program: {}.", builds.size(),
-                                fmt::join(counts, ", ")));
-  }
   if (report.is_virtual()) {
     facts.emplace_back(
         "Times are virtual seconds, which the world of the grid decides, not this machine.");
@@ -315,8 +304,12 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
 std::string ReportMarkdown(const LabReport& report) {
   std::string text = fmt::format("# {}\n\n", report.grid->name);
   for (const std::string& fact : ReportFacts(report)) text += fmt::format("- {}\n", fact);
-  text += fmt::format("- Made by psctl {} from {}.\n\n", kVersion, report.grid->path);
-  text += "Errors are means over seeds, with their 95 % confidence intervals.\n\n## Points\n\n";
+  text += "\n## Setup\n\n";
+  for (const std::string& fact : SetupFacts(report)) text += fmt::format("- {}\n", fact);
+  text +=
+      fmt::format("\n<details><summary>Base settings</summary>\n\n```yaml\n{}```\n\n</details>\n",
+                  MapText(report.grid->base));
+  text += "\n## Points\n\nErrors are means over seeds, with their 95 % confidence intervals.\n\n";
   text += MarkdownTable(PointTable(report));
   if (const ReportTable groups = MuLambdaTable(report); !groups.rows.empty()) {
     text += "\n## Error by μλ\n\n" + MarkdownTable(groups);

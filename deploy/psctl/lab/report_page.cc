@@ -5,11 +5,13 @@
 #include <string_view>
 #include <vector>
 
-#include "common/process/version.h"
+#include "absl/strings/str_split.h"
 #include "deploy/psctl/compare/plot_style.h"
 #include "deploy/psctl/compare/svg_document.h"
 #include "deploy/psctl/lab/lab_plots.h"
 #include "deploy/psctl/lab/lab_report.h"
+#include "deploy/psctl/lab/setup_text.h"
+#include "deploy/psctl/lab/world_text.h"
 
 namespace slipstream {
 namespace {
@@ -24,6 +26,7 @@ constexpr std::string_view kStyle =
     "figcaption { color: #555555; font-size: 13px; max-width: 620px; }\n"
     "figure.small figcaption { max-width: 300px; }\n"
     "svg { max-width: 100%; height: auto; }\n"
+    "pre { overflow-x: auto; white-space: pre-wrap; }\n"
     "div.table { overflow-x: auto; }\n"
     "table { border-collapse: collapse; font-variant-numeric: tabular-nums; }\n"
     "th, td { padding: 0.2rem 0.7rem; text-align: right; white-space: nowrap; "
@@ -45,6 +48,20 @@ std::string HtmlTable(const ReportTable& table) {
   return text + "</table></div>\n";
 }
 
+std::string HtmlList(const std::vector<std::string>& items) {
+  std::string text = "<ul>\n";
+  for (const std::string& item : items) text += "<li>" + XmlText(item) + "</li>\n";
+  return text + "</ul>\n";
+}
+
+/// Returns lines of text, of which XmlText would make one.
+std::string HtmlLines(const std::string& lines) {
+  std::string text;
+  const std::vector<std::string> each = absl::StrSplit(lines, '\n');
+  for (const std::string& line : each) text += XmlText(line) + "\n";
+  return text;
+}
+
 std::string Figures(const std::vector<LabPlot>& plots, std::string_view size) {
   std::string text = "<section class=\"plots\">\n";
   for (const LabPlot& plot : plots) {
@@ -61,12 +78,12 @@ std::string ReportPage(const LabReport& report) {
   std::string text = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<ul>\n",
+      "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
       name, kStyle, PlotStyleSheet());
-  for (const std::string& fact : ReportFacts(report)) text += "<li>" + XmlText(fact) + "</li>\n";
-  text += fmt::format("<li>Made by psctl {} from {}.</li>\n</ul>\n", kVersion,
-                      XmlText(report.grid->path));
-  text += Figures(LabPlots(report), "");
+  text += HtmlList(ReportFacts(report)) + Figures(LabPlots(report), "");
+  text += "<h2>Setup</h2>\n" + HtmlList(SetupFacts(report));
+  text += "<details><summary>Base settings</summary><pre>" + HtmlLines(MapText(report.grid->base)) +
+          "</pre></details>\n";
   text +=
       "<h2>Points</h2>\n<p>Errors are means over seeds, with their 95 % confidence "
       "intervals.</p>\n";

@@ -105,7 +105,7 @@ class LabTest(unittest.TestCase):
         self.assertEqual(len(self.starts()), 8)
         self.assertEqual({row["program"] for row in self.results()}, old | new)
         self.assertRegex((self.folder / "lab/report.md").read_text(),
-                         r"of 2 builds of the program: [24] cells of")
+                         r"of 2 builds of ps_lab: [24] cells of")
 
     def test_pins_cells_and_shares_nothing(self):
         self.lab("run")
@@ -250,6 +250,29 @@ class LabTest(unittest.TestCase):
         self.assertNotRegex(re.sub("virtual seconds?", "", page), r"\bseconds?\b")
         self.assertNotRegex(re.sub("virtual seconds?", "",
                                    (self.folder / "lab/report.md").read_text()), r"\bseconds?\b")
+
+    def test_reports_say_how_cells_were_set_up(self):
+        self.write_grid(GRID + """
+set: {learning_rate: "=0.08 / workers"}
+world:
+  compute: {fixed_ms: 2, spread: pareto, alpha: 2.5, slow_share: 0.1, slower: 4}
+  network: {latency_ms: 0.05, worker_gbits: 1}
+  workers: [{worker: 1, slower: 10, leaves_ms: 60000}]
+""")
+        self.lab("run")
+        text = (self.folder / "lab/report.md").read_text()
+        setup = text[text.index("## Setup"):text.index("## Points")]
+        for fact in ("Engine: virtual time", "Build of ps_lab: ", "base settings: those in the grid",
+                     'optimizer.learning_rate: "=0.08 / workers"',
+                     "takes μ · 1ms + 2ms, times a Pareto factor of mean 1 (alpha 2.5)",
+                     "The last 10 % of the machines take 4 times as long",
+                     "those of workers carry 1 Gbit/s each way, those of servers take no time; latency 50us",
+                     "A server takes no time for an update", "Worker 1 takes 10 times as long, leaves at 1m",
+                     "training: {epochs: 2}"):
+            self.assertIn(fact, setup)
+        page = (self.folder / "lab/report.html").read_text()
+        self.assertIn("<li>World: A server takes no time for an update.</li>", page)
+        self.assertRegex(page, r"(?s)<details>.*model: \{preset: mlp\}\n.*</details>")
 
     def test_compares_with_published_values(self):
         (self.folder / "published.csv").write_text(
