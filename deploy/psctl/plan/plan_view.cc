@@ -24,9 +24,9 @@ struct Assumption {
 constexpr Assumption kAssumptions[] = {
     {"step", "step",
      "mean value analysis of a closed network of queues: exponential times (steadier ones wait "
-     "less), all workers alike; in step: E[X_(K:workers)] of log-normal times, then all exchange "
-     "at "
-     "once"},
+     "less), all workers alike; in step: E[X_(K:workers)] of log-normal times, and links that "
+     "serve "
+     "workers one after another, each of which computes as soon as its weights are there"},
     {"compute", "compute", "a + b mu, the same in each step but for its spread"},
     {"exchange", "exchange",
      "alpha-beta, full duplex, all servers at once; less what runs beside computing: shards above "
@@ -34,9 +34,11 @@ constexpr Assumption kAssumptions[] = {
     {"update", "update", "a push's part of rounds and updates at the busiest server"},
     {"waiting", "waiting", "the rest: queues, and slower workers under policies in step and ssp"},
     {"examples_per_second", "examples/s",
-     "steady: no evaluation, loss of workers, start or end; backup counts gradients that join"},
+     "steady: no evaluation, loss of workers, start, or end of training, when workers have no more "
+     "to do while others end; backup counts gradients that join"},
     {"bounds", "at least, at most",
-     "operational bounds: each worker waits for all others everywhere; none waits for any"},
+     "operational bounds: each worker waits for all others everywhere (in step: transfers share "
+     "the links, so that all end at once); none waits for any"},
     {"speed_up", "speed-up", "against one machine that computes and updates alone"},
     {"staleness", "sigma",
      "conservation law (d workers - 1)/c: d gradients of each always under way"},

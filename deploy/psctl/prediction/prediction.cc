@@ -223,7 +223,7 @@ void PredictFlow(const Loads& loads, Prediction& prediction) {
   }
 }
 
-/// Policies in step: workers compute until enough have ended, and then all exchange values.
+/// Policies in step: workers compute until enough have ended, and exchange values.
 void PredictRound(const Loads& loads, Prediction& prediction) {
   const RunCosts& costs = loads.costs;
   const bool rings = prediction.is_all_reduce;
@@ -241,7 +241,16 @@ void PredictRound(const Loads& loads, Prediction& prediction) {
     const auto servers = static_cast<double>(loads.plan.shards.size());
     prediction.update /= std::min(servers, costs.processors);
   }
-  prediction.exchange = push + pull + loads.delay;
+  // Links are full duplex and carry whole messages one after another. So the i-th of λ workers has
+  // its weights after i · out, and gradients come one by one, too: the first are received while the
+  // last weights are sent. The last gradient is there after at most E[max X] + out + in and λ − 1
+  // times the slower direction; spread moves that little, as whoever is late holds up those behind.
+  // Values that go layer by layer share the link instead, and processors have one direction.
+  const double in_turn = (loads.senders - 1) * std::max(loads.in, loads.out) + loads.in + loads.out;
+  const bool is_staggered = !costs.moves_by_processors && !loads.streams && !rings;
+  prediction.exchange =
+      (is_staggered ? in_turn + loads.in_beyond + loads.out_beyond : push + pull) + loads.delay;
+  double step_max = computed + push + pull + loads.delay + prediction.update;
   if (rings) {
     LinkCosts ring = costs.ring;
     ring.latency += 2 * ring.message;
@@ -251,17 +260,17 @@ void PredictRound(const Loads& loads, Prediction& prediction) {
     push = prediction.exchange * std::max(0.0, 1 - kBucketBytes / bytes);
     pull = 0;
     prediction.update = costs.update * loads.crowd();
+    step_max = computed + prediction.exchange + prediction.update;
   }
   prediction.compute = loads.computing();
-  const double step = computed + prediction.exchange + prediction.update;
-  SetStep(prediction, step);
+  SetStep(prediction, computed + prediction.exchange + prediction.update);
   const double step_min = std::max({computing, push, pull});
   if (loads.streams || rings) {
     Hide(prediction, HiddenBeside(loads.computing(), push, pull), step_min);
   }
   const double of_step = examples * loads.run.training.batch_size;
   prediction.examples_per_second = of_step / prediction.step;
-  prediction.examples_per_second_min = of_step / step;
+  prediction.examples_per_second_min = of_step / step_max;
   prediction.examples_per_second_max = of_step / std::min(prediction.step, step_min);
   prediction.overlap = std::min(1.0, computing / prediction.step);
 }

@@ -84,10 +84,11 @@ double AloneSeconds(const RunSpec& run, const RunCosts& costs);
 ///
 /// The model: a worker computes, and exchanges values with all servers at once. A server's link
 /// (each direction) and the server serve one exchange after another: a closed network of queues.
-/// Policies in step wait for the K fastest workers, and then all exchange at once. A shard large
-/// enough to be exchanged layer by layer sends its gradients beside the backward pass, two thirds
-/// of computing, and fetches weights beside the forward pass; free lanes and pipelines hide all
-/// that fits into a step.
+/// Policies in step wait for the K fastest workers, each of which begins when its own weights have
+/// come: whole messages follow one another on a link. A shard large enough to be exchanged layer by
+/// layer sends its gradients beside the backward pass, two thirds of computing, and fetches weights
+/// beside the forward pass, and all exchange at once; free lanes and pipelines hide all that fits
+/// into a step.
 absl::StatusOr<Prediction> Predict(const RunSpec& run, const RunCosts& costs);
 
 /// Returns the run for each policy that it could have with so many workers, its own first:

@@ -3,9 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -125,6 +128,49 @@ TEST(PredictionTest, HardsyncWaitsForAllAndBackupForTheFastest) {
   EXPECT_GT(little.step, much.step);
   EXPECT_GT(all.step, little.step);
   EXPECT_GT(much.step, async.step);
+}
+
+/// Plays rounds of hardsync over links that serve one worker after another, and returns how long
+/// one takes: `out` and `in` for a worker's weights and gradient, a mean of 1 for computing.
+double PlayedRound(uint32_t workers, double spread, double out, double in) {
+  std::mt19937_64 random(1);
+  const double variance = std::log1p(spread * spread);
+  std::lognormal_distribution<double> time(-variance / 2, std::sqrt(variance));
+  constexpr int kRounds = 2000;
+  double now = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<double> computed;
+    for (uint32_t i = 1; i <= workers; ++i) computed.push_back(now + i * out + time(random));
+    std::ranges::sort(computed);
+    for (const double ready : computed) now = std::max(now, ready) + in;
+  }
+  return now / kRounds;
+}
+
+TEST(PredictionTest, HardsyncSendsWeightsWhileGradientsAreStillComputed) {
+  RunSpec run = SmallRun(PolicyKind::kHardsync, 1);
+  run.model.layers = {FlattenLayer{}, DenseLayer{.units = 10}};  // In one message.
+  RunCosts costs;
+  costs.compute_fixed = 1;
+  costs.compute_spread = 0.1;
+  for (const uint32_t workers : {1u, 4u, 16u, 54u}) {
+    for (const double transfer : {1e-4, 1e-2, 0.1, 0.5}) {
+      SCOPED_TRACE(testing::Message() << workers << " workers, " << transfer);
+      run.cluster.workers = workers;
+      costs.link.bytes_per_second = 4.0 * 7850 / transfer;
+      const Prediction prediction = PredictionOf(run, costs);
+      const double played = PlayedRound(workers, 0.1, transfer, transfer);
+      EXPECT_NEAR(prediction.step, played, 0.08 * played);
+      // Where transfers share the links, all end at once.
+      EXPECT_NEAR(prediction.examples_per_second_min,
+                  10 * workers / (FastestOf(workers, workers, 0.1) + 2 * workers * transfer), 1e-6);
+    }
+  }
+  // The slower direction decides.
+  run.wire.pull_codec = Encoding::kFp16;
+  run.cluster.workers = 16;
+  const double step = PredictionOf(run, costs).step;
+  EXPECT_NEAR(step, PlayedRound(16, 0.1, 0.25, 0.5), 0.06 * step);
 }
 
 TEST(PredictionTest, AFullLinkDecides) {
