@@ -1,5 +1,7 @@
 #include "deploy/psctl/compare/mean_interval.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -43,6 +45,18 @@ MeanInterval MeanOf(std::span<const double> values) {
   const double deviation = std::sqrt(squares / (count - 1));
   result.half_width = StudentQuantile95(values.size() - 1) * deviation / std::sqrt(count);
   return result;
+}
+
+MeanInterval MeanInterval::Times(double factor) const {
+  MeanInterval product = *this;
+  product.mean *= factor;
+  if (product.half_width) *product.half_width *= factor;
+  return product;
+}
+
+std::string MeanInterval::Text(int decimals) const {
+  const std::string text = fmt::format("{:.{}f}", mean, decimals);
+  return half_width ? fmt::format("{} ± {:.{}f}", text, *half_width, decimals) : text;
 }
 
 }  // namespace slipstream

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <string>
 
 namespace slipstream {
 
@@ -16,6 +17,12 @@ struct MeanInterval {
   /// spread.
   std::optional<double> half_width;
   size_t count = 0;
+
+  /// Returns the mean of `factor` times the measurements. REQUIRES: factor > 0.
+  MeanInterval Times(double factor) const;
+
+  /// Returns "18.09 ± 0.31", or "18.09" without an interval.
+  std::string Text(int decimals) const;
 };
 
 /// Returns the mean of the values and its interval. REQUIRES: there is at least one value.

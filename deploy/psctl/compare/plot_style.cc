@@ -53,10 +53,12 @@ void DrawMark(SvgDocument& document, CurvePoint center, size_t group) {
   document.Polygon(std::span(corners).first(count), classes);
 }
 
-void DrawSign(SvgDocument& document, CurvePoint left, double width, size_t group) {
-  const CurvePoint ends[] = {left, {left.x + width, left.y}};
+void DrawLegendLine(SvgDocument& document, CurvePoint left, size_t group, std::string_view text) {
+  constexpr double kWidth = 24;
+  const CurvePoint ends[] = {left, {left.x + kWidth, left.y}};
   document.Polyline(ends, "line stroke-" + PlotColor(group));
-  DrawMark(document, {left.x + width / 2, left.y}, group);
+  DrawMark(document, {left.x + kWidth / 2, left.y}, group);
+  document.Text({left.x + kWidth + 8, left.y + 4}, text, "legend");
 }
 
 std::string PlotStyleSheet() {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "deploy/psctl/compare/run_curves.h"
 #include "deploy/psctl/compare/svg_document.h"
@@ -21,8 +22,8 @@ inline constexpr char kIdealColor[] = "ideal";
 /// with the same colour do, too.
 void DrawMark(SvgDocument& document, CurvePoint center, size_t group);
 
-/// Draws the sign of a group in a legend: a line from `left` to the right, with a mark.
-void DrawSign(SvgDocument& document, CurvePoint left, double width, size_t group);
+/// Draws a line of a legend, with a sample of the group's line and its mark.
+void DrawLegendLine(SvgDocument& document, CurvePoint left, size_t group, std::string_view text);
 
 /// Returns the style sheet of plots, for a light page and a dark one, as the reader prefers.
 std::string PlotStyleSheet();

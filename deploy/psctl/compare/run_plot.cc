@@ -17,8 +17,8 @@
 #include "deploy/psctl/compare/chart.h"
 #include "deploy/psctl/compare/chart_scale.h"
 #include "deploy/psctl/compare/plot_style.h"
+#include "deploy/psctl/compare/staleness_columns.h"
 #include "deploy/psctl/compare/svg_document.h"
-#include "deploy/psctl/status/staleness_histogram.h"
 
 namespace slipstream {
 namespace {
@@ -82,23 +82,12 @@ void DrawCurves(SvgDocument& document, const ChartBox& box, const Chart::Labels&
   }
 }
 
-/// Returns the sums of `width` neighbouring counts, for `columns` columns, in percent of all
-/// counts.
-std::vector<double> Columns(const std::vector<uint64_t>& counts, size_t width, size_t columns) {
-  const double total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
-  std::vector<double> percent(columns);
-  const size_t shown = std::min(counts.size(), width * columns);
-  for (size_t i = 0; i < shown && total > 0; ++i) {
-    percent.at(i / width) += 100 * static_cast<double>(counts[i]) / total;
-  }
-  return percent;
-}
-
 /// Returns the end of the axis of staleness: that of the longest distribution; 0 if nothing was
 /// counted.
 size_t StalenessEnd(const std::vector<PlotGroup>& groups) {
   size_t end = 0;
-  for (const PlotGroup& group : groups) end = std::max(end, DistributionEnd(group.staleness));
+  for (const PlotGroup& group : groups)
+    end = std::max(end, StalenessColumns::EndOf(group.staleness));
   return end;
 }
 
@@ -126,34 +115,15 @@ std::string StalenessLabel(const std::vector<PlotGroup>& groups, size_t end) {
 void DrawStaleness(SvgDocument& document, const ChartBox& box,
                    const std::vector<PlotGroup>& groups) {
   const size_t end = StalenessEnd(groups);
-  const size_t width = std::max<size_t>(1, (end + kColumnsMax - 1) / kColumnsMax);
-  const size_t columns = std::max<size_t>(1, (end + width - 1) / width);
-  // The scale begins at -0.5, so that with a width of 1 each staleness is in the middle of its
-  // column.
-  ChartScale x = ChartScale::Around(0, static_cast<double>(columns * width), kTicks, 1);
-  x.low = -0.5;
-  x.high = static_cast<double>(columns * width) - 0.5;
-  std::erase_if(x.ticks, [&](double tick) { return tick > x.high; });
-  const std::string label = StalenessLabel(groups, columns * width);
+  const StalenessColumns columns(end, kColumnsMax);
+  const std::string label = StalenessLabel(groups, columns.end());
   Chart chart(
       document, box,
-      {.title = "Staleness: share of gradients, and of all up to it", .x = label, .y_unit = "%"}, x,
-      ChartScale::Around(0, 100, kTicks));
+      {.title = "Staleness: share of gradients, and of all up to it", .x = label, .y_unit = "%"},
+      columns.Scale(kTicks), ChartScale::Around(0, 100, kTicks));
   if (end == 0) return chart.DrawNote("nothing was measured");
-  const double share = 0.8 * static_cast<double>(width) / static_cast<double>(groups.size());
   for (size_t i = 0; i < groups.size(); ++i) {
-    const std::vector<double> percent = Columns(groups[i].staleness, width, columns);
-    Curve distribution;
-    double up_to = 0;
-    for (size_t column = 0; column < columns; ++column) {
-      const double begin = static_cast<double>(column * width) - 0.5;
-      const double left = begin + 0.1 * static_cast<double>(width) + share * static_cast<double>(i);
-      if (percent[column] > 0) chart.DrawColumn(left, left + share, percent[column], PlotColor(i));
-      up_to += percent[column];
-      distribution.push_back({begin, up_to});
-      distribution.push_back({begin + static_cast<double>(width), up_to});
-    }
-    if (up_to > 0) chart.DrawLine(distribution, PlotColor(i));
+    columns.Draw(chart, columns.Percent(groups[i].staleness), i, groups.size(), 1, PlotColor(i));
   }
 }
 
@@ -168,8 +138,7 @@ std::string LegendText(const PlotGroup& group) {
 void DrawLegend(SvgDocument& document, const std::vector<PlotGroup>& groups) {
   for (size_t i = 0; i < groups.size(); ++i) {
     const double y = kMargin + kLegendLine * (static_cast<double>(i) + 0.5);
-    DrawSign(document, {kMargin, y}, 24, i);
-    document.Text({kMargin + 32, y + 4}, LegendText(groups[i]), "legend");
+    DrawLegendLine(document, {kMargin, y}, i, LegendText(groups[i]));
   }
 }
 

@@ -50,11 +50,7 @@ std::string FigureText(const RunGroup& group, size_t index) {
   const RunFigure& figure = kRunFigures[index];
   const std::optional<MeanInterval> mean = group.Mean(index);
   if (!mean) return "-";
-  std::string text = fmt::format("{:.{}f}", figure.factor * mean->mean, figure.decimals);
-  if (mean->half_width) {
-    text += fmt::format(" ± {:.{}f}", figure.factor * *mean->half_width, figure.decimals);
-  }
-  text += figure.unit;
+  std::string text = mean->Times(figure.factor).Text(figure.decimals) + std::string(figure.unit);
   if (mean->count < group.finished()) {
     text += fmt::format(" ({} of {})", mean->count, group.finished());
   }

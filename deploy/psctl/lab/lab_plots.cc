@@ -13,6 +13,7 @@
 #include "deploy/psctl/compare/chart.h"
 #include "deploy/psctl/compare/chart_scale.h"
 #include "deploy/psctl/compare/plot_style.h"
+#include "deploy/psctl/compare/staleness_columns.h"
 #include "deploy/psctl/compare/svg_document.h"
 
 namespace slipstream {
@@ -36,7 +37,7 @@ constexpr size_t kLegendMax = 12;
 // Small plots of staleness.
 constexpr double kSmallWidth = 310;
 constexpr double kSmallHeight = 210;
-constexpr double kColumnsMax = 40;
+constexpr size_t kColumnsMax = 40;
 
 /// A point of a plot with the interval of its mean.
 struct Mark {
@@ -113,8 +114,7 @@ std::string Draw(const PlotSpec& spec) {
   SvgDocument document(width, height + legend, spec.title, "");
   for (size_t i = 0; i < lines; ++i) {
     const double y = kLegendLine * (static_cast<double>(i) + 0.5);
-    DrawSign(document, {64, y}, 24, spec.legend[i].first);
-    document.Text({96, y + 4}, spec.legend[i].second, "legend");
+    DrawLegendLine(document, {64, y}, spec.legend[i].first, spec.legend[i].second);
   }
   Chart chart(document, {{0, legend}, width - kRight, height},
               {.title = spec.title, .x = spec.x, .y_unit = spec.y_unit}, XScale(spec),
@@ -139,18 +139,6 @@ std::string Draw(const PlotSpec& spec) {
     }
   }
   return Element(std::move(document));
-}
-
-/// Returns the mean of values, in percent.
-MeanInterval Percent(const std::vector<double>& values) {
-  MeanInterval mean = MeanOf(values);
-  mean.mean *= 100;
-  if (mean.half_width) *mean.half_width *= 100;
-  return mean;
-}
-
-double MeanOfValues(const std::vector<double>& values) {
-  return std::reduce(values.begin(), values.end()) / static_cast<double>(values.size());
 }
 
 /// The colours of points, and what they mean.
@@ -208,7 +196,8 @@ std::vector<Mark> MeanCurve(const PointResult& point, bool by_time) {
   }
   std::vector<Mark> marks;
   for (const auto& [epoch, at] : by_epoch) {
-    marks.push_back({.x = by_time ? MeanOfValues(at.times) : epoch, .y = Percent(at.errors)});
+    marks.push_back(
+        {.x = by_time ? MeanOf(at.times).mean : epoch, .y = MeanOf(at.errors).Times(100)});
   }
   return marks;
 }
@@ -269,7 +258,7 @@ void AddSigmaMuLambda(const LabReport& report, const Coloring& colors,
     most = std::max(most, time->mean);
     spec.series.push_back({.color = colors.Of(point),
                            .is_line = false,
-                           .marks = {{std::log10(time->mean), Percent(errors)}},
+                           .marks = {{std::log10(time->mean), MeanOf(errors).Times(100)}},
                            .labels = {SigmaMuLambda(point)}});
   }
   if (most > 0) spec.x_ticks = LogTicks(least, most);
@@ -292,18 +281,15 @@ void AddMuLambda(const LabReport& report, const Coloring& colors, std::vector<La
     const std::optional<MeanInterval> error = point.Mean(&CellResult::error);
     if (!error) continue;
     means[MuLambdaGroup(settings)].push_back(error->mean);
-    MeanInterval percent = *error;
-    percent.mean *= 100;
-    if (percent.half_width) *percent.half_width *= 100;
     spec.series.push_back(
         {.color = colors.Of(point),
          .is_line = false,
-         .marks = {{std::log2(static_cast<double>(MuLambda(settings))), percent}}});
+         .marks = {{std::log2(static_cast<double>(MuLambda(settings))), error->Times(100)}}});
   }
   for (const auto& [product, color] : colors.products()) {
     const double x = std::log2(static_cast<double>(product));
     spec.x_ticks.emplace_back(x, std::to_string(product));
-    if (means.contains(product)) spec.ideal.push_back({x, 100 * MeanOfValues(means[product])});
+    if (means.contains(product)) spec.ideal.push_back({x, 100 * MeanOf(means[product]).mean});
   }
   Add(std::move(spec),
       "Each dot is a point of the grid; the dashed line joins the means of groups with about the "
@@ -348,11 +334,9 @@ void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
   for (const auto& [name, by_workers] : rates) {
     Series series = {.color = spec.series.size(), .marks = {}};
     const auto own = by_workers.find(fewest);
-    const double base = own == by_workers.end() ? MeanOfValues(bases) : own->second.mean;
+    const double base = own == by_workers.end() ? MeanOf(bases).mean : own->second.mean;
     for (const auto& [workers, rate] : by_workers) {
-      MeanInterval ratio = rate;
-      ratio.mean /= base;
-      if (ratio.half_width) *ratio.half_width /= base;
+      const MeanInterval ratio = rate.Times(1 / base);
       series.marks.push_back({workers, ratio});
       most = std::max(most, workers);
       highest = std::max(highest, ratio.mean);
@@ -369,52 +353,21 @@ void AddSpeedUp(const LabReport& report, std::vector<LabPlot>& plots) {
       plots);
 }
 
-/// Returns the staleness below which 99.9 % of the gradients lie.
-double SigmaEnd(const std::vector<uint64_t>& counts, double total) {
-  double up_to = 0;
-  for (size_t sigma = 0; sigma < counts.size(); ++sigma) {
-    up_to += static_cast<double>(counts[sigma]);
-    if (up_to >= 0.999 * total) return static_cast<double>(sigma);
-  }
-  return static_cast<double>(counts.size());
-}
-
 LabPlot SigmaPlot(const LabReport& report, const PointResult& point, size_t color) {
   const std::vector<uint64_t> counts = point.Staleness();
-  const double total = static_cast<double>(std::reduce(counts.begin(), counts.end()));
   const double bound = 2 * EffectiveN(point.cell->settings);
-  const double end = std::max(SigmaEnd(counts, total), bound) + 1;
-  const double width = std::max(1.0, std::ceil(end / kColumnsMax));
-  std::vector<double> columns(static_cast<size_t>(std::ceil(end / width)) + 1);
-  for (size_t sigma = 0; sigma < counts.size(); ++sigma) {
-    const auto column = static_cast<size_t>(static_cast<double>(sigma) / width);
-    if (column < columns.size()) columns[column] += static_cast<double>(counts[sigma]) / total;
-  }
-  ChartScale x = ChartScale::Around(0, end, 5, 1);
-  x.low = -0.5;
-  x.high = static_cast<double>(columns.size()) * width - 0.5;
-  std::erase_if(x.ticks, [&](double tick) { return tick > x.high; });
+  const size_t end = std::max(StalenessColumns::EndOf(counts), static_cast<size_t>(bound) + 1);
+  const StalenessColumns columns(end, kColumnsMax);
+  const std::vector<double> percent = columns.Percent(counts);
   const std::string label = CellLabel(report.cells->axes, point.cell->values);
   SvgDocument document(kSmallWidth, kSmallHeight, "Staleness of " + label, "");
   Chart chart(document, {{0, 0}, kSmallWidth - kRight, kSmallHeight},
               {.title = "(σ, μ, λ) = " + SigmaMuLambda(point),
                .x = "staleness σ, in updates",
                .y_unit = "%"},
-              x, ChartScale::Around(0, 100, 4));
-  const double tallest = std::ranges::max(columns);
-  Curve distribution;
-  double up_to = 0;
-  for (size_t i = 0; i < columns.size(); ++i) {
-    const double begin = static_cast<double>(i) * width - 0.5;
-    if (columns[i] > 0) {
-      chart.DrawColumn(begin + 0.1 * width, begin + 0.9 * width, 100 * columns[i] / tallest,
-                       PlotColor(color));
-    }
-    up_to += 100 * columns[i];
-    distribution.push_back({begin, up_to});
-    distribution.push_back({begin + width, up_to});
-  }
-  chart.DrawLine(distribution, PlotColor(color));
+              columns.Scale(5), ChartScale::Around(0, 100, 4));
+  const double tallest = std::ranges::max(percent);
+  columns.Draw(chart, percent, 0, 1, 100 / tallest, PlotColor(color));
   chart.DrawLine({{bound, 0}, {bound, 100}}, kIdealColor);
   chart.DrawText({bound, 12}, "2n");
   const std::optional<MeanInterval> mean = point.Mean(&CellResult::staleness_mean);
@@ -422,7 +375,7 @@ LabPlot SigmaPlot(const LabReport& report, const PointResult& point, size_t colo
   return {.svg = Element(std::move(document)),
           .caption = fmt::format(
               "{}: ⟨σ⟩ {}, P(σ > {:.4g}) {}, tallest column {:.3g} %", label, MeanText(mean, 1, 2),
-              bound, beyond ? fmt::format("{:.2g}", beyond->mean) : "unknown", 100 * tallest)};
+              bound, beyond ? fmt::format("{:.2g}", beyond->mean) : "unknown", tallest)};
 }
 
 }  // namespace

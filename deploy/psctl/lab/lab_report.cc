@@ -190,10 +190,7 @@ std::string ResultsJsonLines(const LabReport& report) {
 }
 
 std::string MeanText(const std::optional<MeanInterval>& mean, double factor, int decimals) {
-  if (!mean) return "–";
-  const std::string text = fmt::format("{:.{}f}", factor * mean->mean, decimals);
-  if (!mean->half_width) return text;
-  return fmt::format("{} ± {:.{}f}", text, factor * *mean->half_width, decimals);
+  return mean ? mean->Times(factor).Text(decimals) : "–";
 }
 
 ReportTable PointTable(const LabReport& report) {
@@ -259,7 +256,7 @@ ReportTable MuLambdaTable(const LabReport& report) {
   table.heading = {"μλ, about", "points", "error, %", "least", "largest"};
   for (const auto& [product, errors] : groups) {
     table.rows.push_back({std::to_string(product), std::to_string(errors.size()),
-                          MeanText(MeanOf(errors), 1, 2),
+                          MeanOf(errors).Text(2),
                           fmt::format("{:.2f}", std::ranges::min(errors)),
                           fmt::format("{:.2f}", std::ranges::max(errors))});
   }
