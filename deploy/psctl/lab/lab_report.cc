@@ -169,28 +169,10 @@ std::string SecondsText(const std::optional<MeanInterval>& mean) {
   return mean ? ThreeDigits(mean->mean) : "–";
 }
 
-}  // namespace
-
-uint64_t MuLambda(const RunSpec& spec) {
-  return uint64_t{spec.training.batch_size} * spec.cluster.workers;
-}
-
-uint64_t MuLambdaGroup(const RunSpec& spec) {
-  return uint64_t{1} << std::lround(std::log2(static_cast<double>(MuLambda(spec))));
-}
-
-std::string ResultsCsv(const LabReport& report) { return Csv(RowsOf(report, AddResult)); }
-std::string CurvesCsv(const LabReport& report) { return Csv(RowsOf(report, AddCurve)); }
-std::string SigmaCsv(const LabReport& report) { return Csv(RowsOf(report, AddSigma)); }
-
-std::string ResultsJsonLines(const LabReport& report) {
+std::string JsonLines(const std::vector<Json>& rows) {
   std::string text;
-  for (const Json& row : RowsOf(report, AddResult)) text += JsonLine(row);
+  for (const Json& row : rows) text += JsonLine(row);
   return text;
-}
-
-std::string MeanText(const std::optional<MeanInterval>& mean, double factor, int decimals) {
-  return mean ? mean->Times(factor).Text(decimals) : "–";
 }
 
 ReportTable PointTable(const LabReport& report) {
@@ -256,8 +238,7 @@ ReportTable MuLambdaTable(const LabReport& report) {
   table.heading = {"μλ, about", "points", "error, %", "least", "largest"};
   for (const auto& [product, errors] : groups) {
     table.rows.push_back({std::to_string(product), std::to_string(errors.size()),
-                          MeanOf(errors).Text(2),
-                          fmt::format("{:.2f}", std::ranges::min(errors)),
+                          MeanOf(errors).Text(2), fmt::format("{:.2f}", std::ranges::min(errors)),
                           fmt::format("{:.2f}", std::ranges::max(errors))});
   }
   return table;
@@ -298,24 +279,52 @@ std::vector<std::string> ReportFacts(const LabReport& report) {
   return facts;
 }
 
-std::string ReportMarkdown(const LabReport& report) {
-  std::string text = fmt::format("# {}\n\n", report.grid->name);
-  for (const std::string& fact : ReportFacts(report)) text += fmt::format("- {}\n", fact);
-  text += "\n## Setup\n\n";
-  for (const std::string& fact : SetupFacts(report)) text += fmt::format("- {}\n", fact);
-  text +=
-      fmt::format("\n<details><summary>Base settings</summary>\n\n```yaml\n{}```\n\n</details>\n",
-                  MapText(report.grid->base));
-  text += "\n## Points\n\nErrors are means over seeds, with their 95 % confidence intervals.\n\n";
-  text += MarkdownTable(PointTable(report));
-  if (const ReportTable groups = MuLambdaTable(report); !groups.rows.empty()) {
-    text += "\n## Error by μλ\n\n" + MarkdownTable(groups);
-  }
-  if (report.reference) {
-    text += fmt::format("\n## Published values\n\n{}.\n\n", VerdictText(*report.reference));
-    text += MarkdownTable(ReferenceTable(report));
+std::string MarkdownText(const LabReport& report) {
+  std::string text = fmt::format("# {}\n", report.grid->name);
+  for (const ReportSection& section : ReportSections(report)) {
+    if (!section.heading.empty()) text += fmt::format("\n## {}\n", section.heading);
+    text += "\n";
+    for (const std::string& fact : section.facts) text += fmt::format("- {}\n", fact);
+    if (!section.text.empty()) text += section.text + "\n\n";
+    if (!section.table.rows.empty()) text += MarkdownTable(section.table);
+    if (section.settings.empty()) continue;
+    text +=
+        fmt::format("\n<details><summary>Base settings</summary>\n\n```yaml\n{}```\n\n</details>\n",
+                    section.settings);
   }
   return text;
+}
+
+}  // namespace
+
+uint64_t MuLambda(const RunSpec& spec) {
+  return uint64_t{spec.training.batch_size} * spec.cluster.workers;
+}
+
+uint64_t MuLambdaGroup(const RunSpec& spec) {
+  return uint64_t{1} << std::lround(std::log2(static_cast<double>(MuLambda(spec))));
+}
+
+std::string MeanText(const std::optional<MeanInterval>& mean, double factor, int decimals) {
+  return mean ? mean->Times(factor).Text(decimals) : "–";
+}
+
+std::vector<ReportSection> ReportSections(const LabReport& report) {
+  std::vector<ReportSection> sections = {
+      {.facts = ReportFacts(report)},
+      {.heading = "Setup", .facts = SetupFacts(report), .settings = MapText(report.grid->base)},
+      {.heading = "Points",
+       .text = "Errors are means over seeds, with their 95 % confidence intervals.",
+       .table = PointTable(report)}};
+  if (ReportTable groups = MuLambdaTable(report); !groups.rows.empty()) {
+    sections.push_back({.heading = "Error by μλ", .table = std::move(groups)});
+  }
+  if (report.reference) {
+    sections.push_back({.heading = "Published values",
+                        .text = VerdictText(*report.reference) + ".",
+                        .table = ReferenceTable(report)});
+  }
+  return sections;
 }
 
 absl::Status WriteReports(const LabReport& report) {
@@ -323,11 +332,12 @@ absl::Status WriteReports(const LabReport& report) {
   const auto write = [&](const char* name, const std::string& text) {
     if (status.ok()) status.Update(WriteWholeFile(report.directory + "/" + name, text));
   };
-  write("results.csv", ResultsCsv(report));
-  write("results.jsonl", ResultsJsonLines(report));
-  write("curves.csv", CurvesCsv(report));
-  write("sigma.csv", SigmaCsv(report));
-  write("report.md", ReportMarkdown(report));
+  const std::vector<Json> results = RowsOf(report, AddResult);
+  write("results.csv", Csv(results));
+  write("results.jsonl", JsonLines(results));
+  write("curves.csv", Csv(RowsOf(report, AddCurve)));
+  write("sigma.csv", Csv(RowsOf(report, AddSigma)));
+  write("report.md", MarkdownText(report));
   write("report.html", ReportPage(report));
   return status;
 }

@@ -31,20 +31,9 @@ struct LabReport {
   std::string_view time_unit() const { return is_virtual() ? "virtual seconds" : "seconds"; }
 };
 
-/// Return the tables, as CSV with a line of names: one row for each cell, each measurement of a
-/// cell, and each staleness of a cell. Errors and shares are in [0, 1].
-std::string ResultsCsv(const LabReport& report);
-std::string CurvesCsv(const LabReport& report);
-std::string SigmaCsv(const LabReport& report);
-
-/// Returns the rows of ResultsCsv, each as a JSON object in a line.
-std::string ResultsJsonLines(const LabReport& report);
-
-/// Returns the report as Markdown, without plots.
-std::string ReportMarkdown(const LabReport& report);
-
-/// Writes results.csv, results.jsonl, curves.csv, sigma.csv, report.md and report.html into the lab
-/// directory.
+/// Writes the tables results.csv, results.jsonl, curves.csv and sigma.csv, with a row for each
+/// cell, measurement, and staleness, and report.md and report.html into the lab directory. In
+/// tables errors and shares are in [0, 1].
 absl::Status WriteReports(const LabReport& report);
 
 /// Returns a mean with its interval, "18.09 ± 0.31", multiplied by `factor`; "–" if it is absent.
@@ -56,17 +45,17 @@ struct ReportTable {
   std::vector<std::vector<std::string>> rows;
 };
 
-/// Returns the points with their means over seeds, and the reference beside ours.
-ReportTable PointTable(const LabReport& report);
-ReportTable ReferenceTable(const LabReport& report);
+/// A part of the report. Any of its members may be empty.
+struct ReportSection {
+  std::string heading = {};
+  std::vector<std::string> facts = {};  // A list.
+  std::string text = {};
+  ReportTable table = {};
+  std::string settings = {};  // The lines of a run.yaml.
+};
 
-/// Returns the mean error of each group of points with about the same μλ. Empty if there is only
-/// one group.
-ReportTable MuLambdaTable(const LabReport& report);
-
-/// Returns facts about the grid in sentences: how many cells there are, how they ended, and which
-/// of them mean the same.
-std::vector<std::string> ReportFacts(const LabReport& report);
+/// Returns the sections of the report, except plots. The first one has no heading.
+std::vector<ReportSection> ReportSections(const LabReport& report);
 
 /// Returns μλ, the examples whose gradients all workers compute at a time.
 uint64_t MuLambda(const RunSpec& spec);

@@ -10,8 +10,6 @@
 #include "deploy/psctl/compare/svg_document.h"
 #include "deploy/psctl/lab/lab_plots.h"
 #include "deploy/psctl/lab/lab_report.h"
-#include "deploy/psctl/lab/setup_text.h"
-#include "deploy/psctl/lab/world_text.h"
 
 namespace slipstream {
 namespace {
@@ -48,18 +46,24 @@ std::string HtmlTable(const ReportTable& table) {
   return text + "</table></div>\n";
 }
 
-std::string HtmlList(const std::vector<std::string>& items) {
-  std::string text = "<ul>\n";
-  for (const std::string& item : items) text += "<li>" + XmlText(item) + "</li>\n";
-  return text + "</ul>\n";
-}
-
 /// Returns lines of text, of which XmlText would make one.
 std::string HtmlLines(const std::string& lines) {
   std::string text;
   const std::vector<std::string> each = absl::StrSplit(lines, '\n');
   for (const std::string& line : each) text += XmlText(line) + "\n";
   return text;
+}
+
+std::string HtmlSection(const ReportSection& section) {
+  std::string text;
+  for (const std::string& fact : section.facts) text += "<li>" + XmlText(fact) + "</li>\n";
+  if (!section.facts.empty()) text = "<ul>\n" + text + "</ul>\n";
+  if (!section.heading.empty()) text = "<h2>" + XmlText(section.heading) + "</h2>\n" + text;
+  if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", XmlText(section.text));
+  if (!section.table.rows.empty()) text += HtmlTable(section.table);
+  if (section.settings.empty()) return text;
+  return text + fmt::format("<details><summary>Base settings</summary><pre>{}</pre></details>\n",
+                            HtmlLines(section.settings));
 }
 
 std::string Figures(const std::vector<LabPlot>& plots, std::string_view size) {
@@ -80,21 +84,9 @@ std::string ReportPage(const LabReport& report) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{0}</title>\n<style>\n{1}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
       name, kStyle, PlotStyleSheet());
-  text += HtmlList(ReportFacts(report)) + Figures(LabPlots(report), "");
-  text += "<h2>Setup</h2>\n" + HtmlList(SetupFacts(report));
-  text += "<details><summary>Base settings</summary><pre>" + HtmlLines(MapText(report.grid->base)) +
-          "</pre></details>\n";
-  text +=
-      "<h2>Points</h2>\n<p>Errors are means over seeds, with their 95 % confidence "
-      "intervals.</p>\n";
-  text += HtmlTable(PointTable(report));
-  if (const ReportTable groups = MuLambdaTable(report); !groups.rows.empty()) {
-    text += "<h2>Error by μλ</h2>\n" + HtmlTable(groups);
-  }
-  if (report.reference) {
-    text += fmt::format("<h2>Published values</h2>\n<p>{}.</p>\n",
-                        XmlText(VerdictText(*report.reference)));
-    text += HtmlTable(ReferenceTable(report));
+  for (const ReportSection& section : ReportSections(report)) {
+    text += HtmlSection(section);
+    if (section.heading.empty()) text += Figures(LabPlots(report), "");
   }
   if (const std::vector<LabPlot> plots = SigmaPlots(report); !plots.empty()) {
     text +=
