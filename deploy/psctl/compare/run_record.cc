@@ -13,29 +13,13 @@
 
 #include "common/config/run_config.h"
 #include "common/settings/known_examples.h"
+#include "deploy/psctl/compare/summary_values.h"
 
 namespace slipstream {
 namespace {
 
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
-
-absl::StatusOr<std::string> ReadText(const std::string& path) {
-  errno = 0;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(fmt::format("cannot read {}: {}", path, strerror(errno)));
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
-Json ParseObject(std::string_view text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json();
-}
-
-std::string TextAt(const Json& summary, const char* key) {
-  const auto found = summary.find(key);
-  return found != summary.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 /// Returns OK if `directory` may be a run directory, and else NOT_FOUND with the reason.
 absl::Status CheckDirectory(const std::string& directory) {
@@ -68,16 +52,15 @@ std::string LastPhase(const std::string& directory) {
   const size_t end = metrics->find_last_not_of('\n');
   if (end == std::string::npos) return "";
   const size_t begin = metrics->rfind('\n', end) + 1;  // npos + 1 is 0.
-  return TextAt(ParseObject(std::string_view(*metrics).substr(begin, end + 1 - begin)), "phase");
+  return TextAt(ParseObject(std::string_view(*metrics).substr(begin, end + 1 - begin)), "/phase");
 }
 
 void NoteDivergence(const Json& summary, RunRecord& record) {
-  const Json where = summary.value("divergence", Json::object());
-  const auto number = [&where](const char* key) {
-    const bool is_there = where.is_object() && where.contains(key);
-    return is_there && where[key].is_number_unsigned() ? where[key].get<uint64_t>() : 0;
+  const auto number = [&summary](const char* pointer) {
+    return static_cast<uint64_t>(NumberAt(summary, pointer).value_or(0));
   };
-  record.divergence = {.epoch = number("epoch"), .updates = number("updates")};
+  record.divergence = {.epoch = number("/divergence/epoch"),
+                       .updates = number("/divergence/updates")};
   const std::optional<KnownExamples> known = FindKnownExamples(record.settings.data.format);
   std::optional<double>& accuracy = record.figures[kAccuracyFigure];
   const bool has_classes = record.settings.data.from == SuppliedBy::kSettings &&
@@ -110,22 +93,14 @@ absl::StatusOr<RunRecord> ParseRunRecord(const std::string& directory, const Run
   }
   RunRecord record = {.directory = directory,
                       .settings = settings,
-                      .ended_by = TextAt(json, "ended_by"),
+                      .ended_by = TextAt(json, "/ended_by"),
                       .figures = {},
-                      .staleness = {},
+                      .staleness = CountsAt(json, "/staleness/histogram"),
                       .divergence = std::nullopt};
-  const bool failed = !TextAt(json, "error").empty() || !TextAt(json, "failure").empty();
+  const bool failed = !TextAt(json, "/error").empty() || !TextAt(json, "/failure").empty();
   if (record.ended_by.empty() && failed) record.ended_by = "failed";
   for (size_t i = 0; i < kRunFigures.size(); ++i) {
-    const Json::json_pointer place(kRunFigures[i].place);
-    if (!json.contains(place) || !json.at(place).is_number()) continue;
-    record.figures[i] = json.at(place).get<double>();
-  }
-  const Json::json_pointer histogram("/staleness/histogram");
-  if (json.contains(histogram) && json.at(histogram).is_array()) {
-    for (const Json& count : json.at(histogram)) {
-      record.staleness.push_back(count.is_number_unsigned() ? count.get<uint64_t>() : 0);
-    }
+    record.figures[i] = NumberAt(json, kRunFigures[i].place);
   }
   if (record.ended_by == "diverged") NoteDivergence(json, record);
   return record;
@@ -146,6 +121,13 @@ absl::StatusOr<RunRecord> ReadRunRecord(const std::string& directory) {
   const absl::StatusOr<std::string> summary = ReadText(path);
   if (!summary.ok()) return summary.status();
   return ParseRunRecord(directory, *settings, *summary);
+}
+
+absl::StatusOr<std::string> ReadText(const std::string& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return absl::NotFoundError(fmt::format("cannot read {}: {}", path, strerror(errno)));
+  return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
 absl::StatusOr<std::string> ReadMetrics(const std::string& directory) {

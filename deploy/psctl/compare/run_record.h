@@ -55,8 +55,9 @@ absl::StatusOr<RunRecord> ParseRunRecord(const std::string& directory, const Run
 /// INVALID_ARGUMENT if run.yaml has errors, DATA_LOSS like ParseRunRecord.
 absl::StatusOr<RunRecord> ReadRunRecord(const std::string& directory);
 
-/// Returns the text of the run directory's metrics.jsonl. Fails with NOT_FOUND if it cannot be
-/// read.
+/// Return the text of a file, and that of the run directory's metrics.jsonl. They fail with
+/// NOT_FOUND if it cannot be read.
+absl::StatusOr<std::string> ReadText(const std::string& path);
 absl::StatusOr<std::string> ReadMetrics(const std::string& directory);
 
 }  // namespace slipstream

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <utility>
@@ -13,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/model/net_shapes.h"
 #include "deploy/psctl/compare/run_record.h"
+#include "deploy/psctl/compare/summary_values.h"
 #include "deploy/psctl/config/run_plan.h"
 #include "deploy/psctl/run/directory.h"
 
@@ -20,24 +19,6 @@ namespace slipstream {
 namespace {
 
 using Json = nlohmann::json;
-
-Json ReadObject(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  Json json = Json::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr,
-                          /*allow_exceptions=*/false);
-  return json.is_object() ? json : Json::object();
-}
-
-std::optional<double> NumberAt(const Json& json, const char* pointer) {
-  const Json::json_pointer place(pointer);
-  if (!json.contains(place) || !json.at(place).is_number()) return std::nullopt;
-  return json.at(place).get<double>();
-}
-
-std::string TextAt(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : "";
-}
 
 /// Returns the error of a guess; absent if the model predicts no classes.
 std::optional<double> ErrorOfGuess(const RunSpec& spec) {
@@ -63,7 +44,7 @@ std::optional<double> ShareBeyond(const std::vector<uint64_t>& counts, double bo
 
 void TakeSummary(const Json& summary, GridEngine engine, CellResult& result) {
   const bool is_virtual = engine == GridEngine::kVirtual;
-  result.ended_by = TextAt(summary, "ended_by");
+  result.ended_by = TextAt(summary, "/ended_by");
   result.test_loss = NumberAt(summary, "/test_loss");
   if (const auto accuracy = NumberAt(summary, "/test_accuracy")) result.error = 1 - *accuracy;
   result.time = NumberAt(summary, is_virtual ? "/virtual_seconds" : "/seconds");
@@ -76,18 +57,12 @@ void TakeSummary(const Json& summary, GridEngine engine, CellResult& result) {
   result.staleness_p50 = NumberAt(summary, "/staleness/p50");
   result.staleness_p99 = NumberAt(summary, "/staleness/p99");
   result.staleness_max = NumberAt(summary, "/staleness/max");
-  result.weights_sha256 = TextAt(summary, "weights_sha256");
-  const Json::json_pointer histogram("/staleness/histogram");
-  if (summary.contains(histogram) && summary.at(histogram).is_array()) {
-    for (const Json& count : summary.at(histogram)) {
-      result.staleness.push_back(count.is_number_unsigned() ? count.get<uint64_t>() : 0);
-    }
-  }
+  result.weights_sha256 = TextAt(summary, "/weights_sha256");
+  result.staleness = CountsAt(summary, "/staleness/histogram");
   const RunSpec& spec = result.cell->settings;
   result.beyond_bound = ShareBeyond(result.staleness, 2 * EffectiveN(spec), result.staleness_max);
-  const auto divergence = summary.find("divergence");
-  if (divergence == summary.end() || !divergence->is_object()) return;
-  result.diverged_in_epoch = NumberAt(*divergence, "/epoch").value_or(0);
+  result.diverged_in_epoch = NumberAt(summary, "/divergence/epoch");
+  if (!result.diverged_in_epoch) return;
   result.error = ErrorOfGuess(spec);
 }
 
@@ -107,7 +82,8 @@ CellResult ReadResult(const LabDirectory& directory, const Cell& cell, GridEngin
   if (is_done) result.build = *directory.BuildOf(cell.id);
   const RunDirectory run =
       RunDirectory::Of(is_done ? directory.ResultPath(cell.id) : directory.UnfinishedPath(cell.id));
-  if (is_done) TakeSummary(ReadObject(run.SummaryPath()), engine, result);
+  const absl::StatusOr<std::string> summary = ReadText(run.SummaryPath());
+  if (is_done && summary.ok()) TakeSummary(ParseObject(*summary), engine, result);
   if (const absl::StatusOr<std::string> metrics = ReadMetrics(run.path()); metrics.ok()) {
     absl::StatusOr<RunCurves> curves = ParseCurves(*metrics, run.MetricsPath());
     if (curves.ok()) result.curves = *std::move(curves);

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
@@ -17,6 +15,8 @@
 #include "common/files/whole_file.h"
 #include "common/json/json_text.h"
 #include "common/process/version.h"
+#include "deploy/psctl/compare/run_record.h"
+#include "deploy/psctl/compare/summary_values.h"
 
 namespace slipstream {
 namespace {
@@ -34,16 +34,10 @@ absl::Status MakeDirectories(const std::string& path) {
   return error ? FileError("make", path, error.message()) : absl::OkStatus();
 }
 
-std::optional<std::string> ReadText(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
-}
-
 /// Replaces `from` by `to` in a text file. A file that is not there needs nothing.
 absl::Status ReplaceIn(const std::string& path, const std::string& from, const std::string& to) {
-  std::optional<std::string> text = ReadText(path);
-  if (!text || text->find(from) == std::string::npos) return absl::OkStatus();
+  absl::StatusOr<std::string> text = ReadText(path);
+  if (!text.ok() || text->find(from) == std::string::npos) return absl::OkStatus();
   for (size_t at = text->find(from); at != std::string::npos; at = text->find(from, at)) {
     text->replace(at, from.size(), to);
     at += to.size();
@@ -174,17 +168,13 @@ void LabDirectory::GiveUp(const std::string& id) const {
 
 std::optional<CellCost> LabDirectory::CostOf(const std::string& id) const {
   if (!BuildOf(id)) return std::nullopt;
-  const std::optional<std::string> text = ReadText(CostPath(ResultPath(id)));
-  if (!text) return std::nullopt;
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  const auto number = [&json](const char* key) {
-    const auto found = json.find(key);
-    return found != json.end() && found->is_number() ? found->get<double>() : 0.0;
-  };
-  return CellCost{.wall_seconds = number("wall_seconds"),
-                  .cpu_seconds = number("cpu_seconds"),
-                  .peak_bytes = static_cast<uint64_t>(number("peak_bytes"))};
+  const absl::StatusOr<std::string> text = ReadText(CostPath(ResultPath(id)));
+  const nlohmann::json json = text.ok() ? ParseObject(*text) : nlohmann::json();
+  if (json.is_null()) return std::nullopt;
+  const auto number = [&json](const char* pointer) { return NumberAt(json, pointer).value_or(0); };
+  return CellCost{.wall_seconds = number("/wall_seconds"),
+                  .cpu_seconds = number("/cpu_seconds"),
+                  .peak_bytes = static_cast<uint64_t>(number("/peak_bytes"))};
 }
 
 }  // namespace slipstream
