@@ -54,7 +54,7 @@ void DrawMark(SvgDocument& document, CurvePoint center, size_t group) {
 }
 
 void DrawLegendLine(SvgDocument& document, CurvePoint left, size_t group, std::string_view text) {
-  constexpr double kWidth = 24;
+  constexpr double kWidth = 36;
   const CurvePoint ends[] = {left, {left.x + kWidth, left.y}};
   document.Polyline(ends, "line stroke-" + PlotColor(group));
   DrawMark(document, {left.x + kWidth / 2, left.y}, group);
@@ -78,9 +78,10 @@ std::string PlotStyleSheet() {
       "end; }}\n"
       ".grid {{ stroke: #dddddd; }}\n.axis {{ stroke: #888888; }}\n"
       ".line {{ fill: none; stroke-width: 1.8; stroke-linejoin: round; }}\n"
-      ".interval {{ stroke-width: 1; stroke-opacity: 0.7; }}\n.small {{ font-size: 10.5px; }}\n"
+      ".small {{ font-size: 10.5px; }}\n"
       ".again {{ stroke-dasharray: 9 3; }}\n.third {{ stroke-dasharray: 2 3; }}\n"
       ".fourth {{ stroke-dasharray: 9 3 2 3; }}\n.column {{ fill-opacity: 0.45; }}\n"
+      ".interval {{ stroke-width: 1; stroke-opacity: 0.7; stroke-dasharray: none; }}\n"
       ".stroke-ideal {{ stroke: #888888; stroke-dasharray: 4 4; }}\n{}"
       "@media (prefers-color-scheme: dark) {{\n"
       ".page {{ fill: #15181d; }}\ntext {{ fill: #dddddd; }}\n"

@@ -181,23 +181,23 @@ class Coloring {
 /// Returns the means over seeds of a point's measurements, by time or by epoch.
 std::vector<Mark> MeanCurve(const PointResult& point, bool by_time) {
   struct At {
-    std::vector<double> times;
+    std::vector<double> x;
     std::vector<double> errors;
   };
-  std::map<double, At> by_epoch;
+  std::vector<At> measurements;  // Their epochs differ a little from seed to seed.
   for (const CellResult* result : point.results) {
     const RunCurves& curves = result->curves;
     const size_t count = std::min(curves.accuracy_by_epoch.size(), curves.accuracy_by_time.size());
+    measurements.resize(std::max(measurements.size(), count));
     for (size_t i = 0; i < count; ++i) {
-      At& at = by_epoch[curves.accuracy_by_epoch[i].x];
-      at.times.push_back(curves.accuracy_by_time[i].x);
+      At& at = measurements[i];
+      at.x.push_back((by_time ? curves.accuracy_by_time : curves.accuracy_by_epoch)[i].x);
       at.errors.push_back(1 - curves.accuracy_by_epoch[i].y);
     }
   }
   std::vector<Mark> marks;
-  for (const auto& [epoch, at] : by_epoch) {
-    marks.push_back(
-        {.x = by_time ? MeanOf(at.times).mean : epoch, .y = MeanOf(at.errors).Times(100)});
+  for (const At& at : measurements) {
+    marks.push_back({.x = MeanOf(at.x).mean, .y = MeanOf(at.errors).Times(100)});
   }
   return marks;
 }

@@ -244,6 +244,8 @@ class LabTest(unittest.TestCase):
                                   "μλ = const: test error by μλ",
                                   "Staleness of n=1, batch_size=8", "Staleness of n=2, batch_size=16",
                                   "Staleness of n=1, batch_size=32"])
+        intervals = re.findall(r'class="interval ', pictures[0])
+        self.assertEqual(len(intervals), 3 * 3 * 2, "three lines, at three points, in two epochs")
         self.assertIn("prefers-color-scheme: dark", page)
         self.assertNotRegex(page, r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)")
         # Virtual seconds are never called seconds.
