@@ -98,12 +98,14 @@ Dataset RandomExamples(const NetShapes& shapes, size_t count) {
   Dataset data;
   data.shape = shapes.input();
   data.outputs = shapes.outputs();
+  std::vector<float> values;
   for (uint64_t i = 0; i < kBatches; ++i) {
     const RandomBatch random(count, data.shape.elements(), data.outputs, i);
     const Batch batch = random.batch();
-    data.examples.insert(data.examples.end(), batch.examples.begin(), batch.examples.end());
+    values.insert(values.end(), batch.examples.begin(), batch.examples.end());
     data.labels.insert(data.labels.end(), batch.labels.begin(), batch.labels.end());
   }
+  data.examples = ExampleValues(std::move(values));
   return data;
 }
 
@@ -161,6 +163,7 @@ class Trainer {
         model_(*FindPreset(preset)),
         shapes_(std::get<NetShapes>(InferShapes(model_))),
         data_(RandomExamples(shapes_, count)),
+        values_(data_.examples.All()),
         velocity_(shapes_.layout.parameters()) {}
 
   absl::Status Step() {
@@ -179,7 +182,7 @@ class Trainer {
     if (feed_) return feed_->Take(index);
     const size_t values = data_.shape.elements();
     const size_t first = index % kBatches * count_;
-    return {.examples = std::span(data_.examples).subspan(first * values, count_ * values),
+    return {.examples = std::span(values_).subspan(first * values, count_ * values),
             .labels = std::span(data_.labels).subspan(first, count_),
             .index = index};
   }
@@ -190,6 +193,7 @@ class Trainer {
   const ModelSpec model_;
   const NetShapes shapes_;
   const Dataset data_;
+  const std::vector<float> values_;
   std::vector<float> velocity_;
   std::unique_ptr<Device> device_;
   std::unique_ptr<Plan> plan_;

@@ -117,7 +117,7 @@ MAY_INCLUDE = {
     "worker/compute/cpu": ("common/layout", "common/memory", "common/model", "worker/compute"),
     "worker/compute/cuda": ("common/layout", "common/log", "common/model", "worker/compute"),
     "worker/core": ("common/protocol",),
-    "worker/data": ("common/model", "common/process", "common/settings"),
+    "worker/data": ("common/kernels", "common/model", "common/process", "common/settings"),
     "worker/member": ("common/layout", "common/protocol", "common/settings", "common/wire", "proto",
                       "worker/core"),
     "worker/model": ("common/layout",),

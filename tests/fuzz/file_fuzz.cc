@@ -53,7 +53,7 @@ void CheckDataset(const Dataset& data) {
   PS_CHECK(data.targets.size() % data.outputs == 0);
   for (const uint32_t label : data.labels) PS_CHECK(label < data.outputs);
   const auto is_finite = [](float value) { return std::isfinite(value); };
-  PS_CHECK(std::ranges::all_of(data.examples, is_finite));
+  PS_CHECK(std::ranges::all_of(data.examples.All(), is_finite));
   PS_CHECK(std::ranges::all_of(data.targets, is_finite));
 }
 

@@ -13,6 +13,7 @@
 #include "common/local/shared_arena.h"
 #include "common/model/presets.h"
 #include "tests/gpu/gpu.h"
+#include "tests/support/example_values.h"
 #include "tests/worker/compute/interface_training.h"
 #include "tests/worker/compute/random_batch.h"
 #include "tests/worker/compute/small_nets.h"
@@ -246,19 +247,20 @@ TEST_F(CudaPlanTest, KeepsExamplesOnceForAllPlansAndOnlyWhereTheyLeaveRoom) {
   const size_t before = FreeBytes();
 
   cuda::KeptExamples::free_share = size_t{1} << 40;
-  EXPECT_FALSE(one->KeepExamples({examples, labels}));
+  EXPECT_FALSE(one->KeepExamples(TableOf(examples, labels)));
   cuda::KeptExamples::free_share = 4;
-  EXPECT_TRUE(one->KeepExamples({examples, labels}));
-  EXPECT_TRUE(other->KeepExamples({examples, labels}));
+  EXPECT_TRUE(one->KeepExamples(TableOf(examples, labels)));
+  EXPECT_TRUE(other->KeepExamples(TableOf(examples, labels)));
   EXPECT_LT(FreeBytes(), before - bytes / 2);
   EXPECT_GT(FreeBytes(), before - bytes - bytes / 2) << "kept once";
 
   const std::vector<float> fewer(inputs);
-  EXPECT_FALSE(other->KeepExamples({fewer, std::span(labels).first(1)})) << "others are kept";
+  EXPECT_FALSE(other->KeepExamples(TableOf(fewer, std::span(labels).first(1))))
+      << "others are kept";
   const std::vector<uint32_t> rows = {0};
   EXPECT_FALSE(other->StartStep({.rows = rows}, nullptr).ok()) << "not by this one any more";
   const std::vector<uint32_t> wrong(kCount, 10);
-  EXPECT_FALSE(other->KeepExamples({examples, wrong})) << "the net has ten classes";
+  EXPECT_FALSE(other->KeepExamples(TableOf(examples, wrong))) << "the net has ten classes";
 }
 
 TEST_F(CudaPlanTest, RefusesWhatDoesNotFitTheNet) {

@@ -23,6 +23,7 @@
 #include "common/model/net_shapes.h"
 #include "common/policy/learning_rate.h"
 #include "common/settings/run_spec.h"
+#include "tests/support/example_values.h"
 #include "worker/compute/cpu/cpu_device.h"
 #include "worker/compute/plan.h"
 #include "worker/data/batch_order.h"
@@ -52,7 +53,7 @@ struct Gathered {
     labels.clear();
     targets.clear();
     for (uint32_t index : indices) {
-      const auto example = data.example(index);
+      const std::vector<float> example = ExampleOf(data, index);
       examples.insert(examples.end(), example.begin(), example.end());
       if (data.is_labelled()) labels.push_back(data.labels[index]);
       const auto target = data.target(index);

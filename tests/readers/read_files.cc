@@ -16,6 +16,7 @@
 #include "common/json/json_text.h"
 #include "common/model_file/model_file.h"
 #include "common/settings/run_spec.h"
+#include "tests/support/example_values.h"
 #include "worker/data/csv_format.h"
 #include "worker/data/idx_format.h"
 #include "worker/data/npy_file.h"
@@ -62,7 +63,7 @@ absl::StatusOr<Json> ReadImages(const std::string& path) {
   const absl::StatusOr<RawExamples> images = ReadIdxTest(path);
   if (!images.ok()) return images.status();
   return Json{{"shape", {images->labels.size(), images->shape.height, images->shape.width}},
-              {"values", Checksum(images->pixels)},
+              {"values", Checksum(BytesOf(images->pixels))},
               {"labels", Checksum(images->labels)}};
 }
 
@@ -71,7 +72,7 @@ absl::StatusOr<Json> ReadTable(const std::string& path, DataSpec::Header header)
       ReadCsvTest({.path = path, .header = header}, ModelSpec::Loss::kMse, {});
   if (!table.ok()) return table.status();
   return Json{{"shape", {table->count(), table->shape.elements()}},
-              {"values", Checksum(table->examples)},
+              {"values", Checksum(table->examples.All())},
               {"labels", Checksum(table->targets)}};
 }
 

@@ -115,7 +115,8 @@ class FakePlan final : public Plan {
 
   bool KeepExamples(const ExampleTable& table) override {
     if (!keeps_examples_) return false;
-    kept_.examples.assign(table.examples.begin(), table.examples.end());
+    kept_.examples.resize(table.values);
+    table.read(0, kept_.examples);
     kept_.labels.assign(table.labels.begin(), table.labels.end());
     kept_.targets.assign(table.targets.begin(), table.targets.end());
     return true;

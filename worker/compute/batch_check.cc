@@ -27,6 +27,25 @@ absl::Status CheckRows(std::span<const uint32_t> rows, size_t kept) {
                                     " of a plan that keeps " + std::to_string(kept));
 }
 
+/// Returns the number of examples that have `values` values.
+absl::StatusOr<size_t> CheckExamples(const NetSizes& net, size_t values,
+                                     std::span<const uint32_t> labels,
+                                     std::span<const float> targets) {
+  const size_t count = values / net.inputs;
+  if (values != count * net.inputs) {
+    return absl::InvalidArgumentError(std::to_string(values) + " values are no examples of " +
+                                      std::to_string(net.inputs));
+  }
+  if (net.loss == ModelSpec::Loss::kCrossEntropy) {
+    if (absl::Status status = CheckLabels(net, labels, count); !status.ok()) return status;
+  } else if (targets.size() != count * net.outputs) {
+    return absl::InvalidArgumentError(std::to_string(targets.size()) + " targets for " +
+                                      std::to_string(count) + " examples and a net of " +
+                                      std::to_string(net.outputs) + " outputs");
+  }
+  return count;
+}
+
 }  // namespace
 
 NetSizes NetSizes::Of(const ModelSpec& model, const NetShapes& shapes) {
@@ -34,26 +53,15 @@ NetSizes NetSizes::Of(const ModelSpec& model, const NetShapes& shapes) {
 }
 
 absl::StatusOr<size_t> CheckTable(const NetSizes& net, const ExampleTable& table) {
-  const size_t count = table.examples.size() / net.inputs;
-  if (table.examples.size() != count * net.inputs) {
-    return absl::InvalidArgumentError(std::to_string(table.examples.size()) +
-                                      " values are no examples of " + std::to_string(net.inputs));
-  }
-  if (net.loss == ModelSpec::Loss::kCrossEntropy) {
-    if (absl::Status status = CheckLabels(net, table.labels, count); !status.ok()) return status;
-  } else if (table.targets.size() != count * net.outputs) {
-    return absl::InvalidArgumentError(std::to_string(table.targets.size()) + " targets for " +
-                                      std::to_string(count) + " examples and a net of " +
-                                      std::to_string(net.outputs) + " outputs");
-  }
-  return count;
+  return CheckExamples(net, table.values, table.labels, table.targets);
 }
 
 absl::StatusOr<uint32_t> CheckBatch(const NetSizes& net, uint32_t batch_size_max,
                                     const Batch& batch, size_t kept) {
   const absl::Status status =
-      batch.rows.empty() ? CheckTable(net, {batch.examples, batch.labels, batch.targets}).status()
-                         : CheckRows(batch.rows, kept);
+      batch.rows.empty()
+          ? CheckExamples(net, batch.examples.size(), batch.labels, batch.targets).status()
+          : CheckRows(batch.rows, kept);
   if (!status.ok()) return status;
   const size_t count = batch.CountOf(net.inputs);
   if (count == 0 || count > batch_size_max) {

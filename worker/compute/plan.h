@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,8 +19,12 @@ namespace slipstream {
 
 /// A set of examples and their labels or targets, borrowed. Batches are drawn from it.
 struct ExampleTable {
-  /// The same as in Batch, but for all examples.
-  std::span<const float> examples;
+  /// The number of values of all examples, laid out as in Batch, and a function that writes those
+  /// from position `begin` on: they need not lie in memory as fp32.
+  size_t values = 0;
+  std::function<void(size_t begin, std::span<float> to)> read;
+
+  /// The same as in Batch, but for all examples. Where they lie tells one table from another.
   std::span<const uint32_t> labels;
   std::span<const float> targets;
 };

@@ -72,6 +72,7 @@ class TableReader {
     if (!file.ok()) return file.status();
     if (absl::Status status = ReadLines(*file); !status.ok()) return status;
     if (examples_ == 0) return Wrong("has no examples");
+    table_.data.examples = ExampleValues(std::move(values_));
     return std::move(table_);
   }
 
@@ -112,7 +113,7 @@ class TableReader {
     if (absl::Status memory = CheckMemory(path_, values * sizeof(float)); !memory.ok()) {
       return memory;
     }
-    data.examples.reserve(rows * table_.columns.features.size());
+    values_.reserve(rows * table_.columns.features.size());
     if (HasClasses()) {
       data.labels.reserve(rows);
     } else {
@@ -127,11 +128,10 @@ class TableReader {
       return Wrong(fmt::format("line {}: found {} columns, expected {} as in line 1", line_,
                                fields_.size(), table_.columns.count));
     }
-    Dataset& data = table_.data;
     for (const size_t column : table_.columns.features) {
       const std::optional<double> value = ParseCsvNumber(fields_[column].text);
       if (!value || !IsValue(*value)) return Unexpected(column, kValueExpected);
-      data.examples.push_back(static_cast<float>(*value));
+      values_.push_back(static_cast<float>(*value));
     }
     for (const size_t column : table_.columns.labels) {
       const std::optional<double> value = ParseCsvNumber(fields_[column].text);
@@ -173,6 +173,7 @@ class TableReader {
   uint64_t line_ = 0;
   uint64_t examples_ = 0;
   std::vector<CsvField> fields_;
+  std::vector<float> values_;  // Of the examples.
   Table table_;
 };
 

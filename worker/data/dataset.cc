@@ -9,24 +9,24 @@
 namespace slipstream {
 namespace {
 
-// A piece of this size is hashed in some milliseconds.
-constexpr size_t kHashedBytes = size_t{64} << 20;
+// Pieces of values that are made fp32, and hashed, within a processor's caches.
+constexpr size_t kHashedValues = size_t{1} << 14;
 
 struct FreeState {
   void operator()(XXH64_state_t* state) const { XXH64_freeState(state); }
 };
 
-/// Returns the hash of `bytes`, seeded with the hash of the bytes before; nothing if `goes_on`
-/// returns false.
-std::optional<uint64_t> Hash(std::span<const std::byte> bytes, uint64_t seed,
+/// Returns the hash of the examples' values as fp32; nothing if `goes_on` returns false.
+std::optional<uint64_t> Hash(const ExampleValues& examples, uint64_t seed,
                              const std::function<bool()>& goes_on) {
   const std::unique_ptr<XXH64_state_t, FreeState> state(XXH64_createState());
   XXH64_reset(state.get(), seed);
-  while (!bytes.empty()) {
+  std::vector<float> values(std::min(examples.size(), kHashedValues));
+  for (size_t begin = 0; begin < examples.size(); begin += values.size()) {
     if (!goes_on()) return std::nullopt;
-    const std::span<const std::byte> piece = bytes.first(std::min(bytes.size(), kHashedBytes));
-    XXH64_update(state.get(), piece.data(), piece.size());
-    bytes = bytes.subspan(piece.size());
+    values.resize(std::min(values.size(), examples.size() - begin));
+    examples.Read(begin, values);
+    XXH64_update(state.get(), values.data(), values.size() * sizeof(float));
   }
   return XXH64_digest(state.get());
 }
@@ -40,15 +40,14 @@ uint64_t Dataset::Fingerprint() const {
 std::optional<uint64_t> Dataset::Fingerprint(const std::function<bool()>& goes_on) const {
   const std::array<uint64_t, 6> header = {shape.channels, shape.height,  shape.width,
                                           outputs,        labels.size(), targets.size()};
-  const std::array<std::span<const std::byte>, 4> parts = {
-      std::as_bytes(std::span(header)), std::as_bytes(std::span(labels)),
-      std::as_bytes(std::span(targets)), std::as_bytes(std::span(examples))};
-  std::optional<uint64_t> hash = 0;  // The hash of each part seeds the next.
+  uint64_t hash = 0;  // The hash of each part seeds the next.
+  const std::array<std::span<const std::byte>, 3> parts = {std::as_bytes(std::span(header)),
+                                                           std::as_bytes(std::span(labels)),
+                                                           std::as_bytes(std::span(targets))};
   for (const std::span<const std::byte> part : parts) {
-    hash = Hash(part, *hash, goes_on);
-    if (!hash.has_value()) return std::nullopt;
+    hash = XXH64(part.data(), part.size(), hash);
   }
-  return hash;
+  return Hash(examples, hash, goes_on);
 }
 
 }  // namespace slipstream

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "common/model/net_shapes.h"
+#include "worker/data/example_values.h"
 
 namespace slipstream {
 
-/// One split (training or test) of a data set: examples in memory as fp32, and the answer that a
-/// model should give for each.
+/// One split (training or test) of a data set: examples, and the answer that a model should give
+/// for each.
 ///
 /// Thread-safe: const after construction.
 struct Dataset {
@@ -23,7 +24,7 @@ struct Dataset {
   uint32_t outputs = 0;
 
   /// [count, channels, height, width], row-major.
-  std::vector<float> examples;
+  ExampleValues examples;
 
   /// The answers. One of the two is empty; the other holds a class below `outputs` for each
   /// example, or [count, outputs] real values.
@@ -32,9 +33,6 @@ struct Dataset {
 
   bool is_labelled() const { return targets.empty(); }
   size_t count() const { return is_labelled() ? labels.size() : targets.size() / outputs; }
-  std::span<const float> example(size_t index) const {
-    return std::span(examples).subspan(index * shape.elements(), shape.elements());
-  }
 
   /// Empty if the examples are labelled.
   std::span<const float> target(size_t index) const {

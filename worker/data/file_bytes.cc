@@ -127,43 +127,8 @@ bool FileExists(const std::string& path) {
   return stat(path.c_str(), &found) == 0 && !S_ISDIR(found.st_mode);
 }
 
-absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max,
-                                    const ReadProgress& progress) {
-  absl::StatusOr<OpenFile> opened = OpenToRead(path);
-  if (!opened.ok()) return opened.status();
-  const OpenFile file = *std::move(opened);
-  const absl::StatusOr<uint64_t> total = FileBytes(file, path);
-  if (!total.ok()) return total.status();
-  const absl::Status too_large = absl::DataLossError(
-      fmt::format("{}: has more than {} bytes, the most accepted", path, bytes_max));
-  if (*total > bytes_max) return too_large;
-  if (absl::Status memory = CheckMemory(path, *total); !memory.ok()) return memory;
-  Bytes bytes;
-  bytes.reserve(*total + kPieceBytes);  // Otherwise growing would hold two copies.
-  while (true) {
-    const size_t filled = bytes.size();
-    bytes.resize(filled + kPieceBytes);
-    const size_t got = std::fread(bytes.data() + filled, 1, kPieceBytes, file.get());
-    bytes.resize(filled + got);
-    if (bytes.size() > bytes_max) return too_large;  // The file has grown.
-    const double share = Share(bytes.size(), *total);
-    if (progress && !progress(path, share)) return absl::CancelledError("stopped");
-    if (got < kPieceBytes) break;
-  }
-  if (std::ferror(file.get()) != 0) {
-    return absl::DataLossError(fmt::format("{}: cannot be read: {}", path, strerror(errno)));
-  }
-  return bytes;
-}
-
 bool IsGzip(std::span<const uint8_t> bytes) {
   return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b;
-}
-
-absl::StatusOr<Bytes> ReadUnpacked(const std::string& path, const ReadProgress& progress) {
-  absl::StatusOr<Bytes> bytes = ReadFileBytes(path, kFileBytesMax, progress);
-  if (!bytes.ok() || !IsGzip(*bytes)) return bytes;
-  return Gunzip(*bytes, path, kFileBytesMax, progress);
 }
 
 absl::StatusOr<Bytes> Gunzip(std::span<const uint8_t> packed, const std::string& path,

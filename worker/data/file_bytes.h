@@ -47,18 +47,8 @@ absl::StatusOr<uint64_t> FileBytes(const OpenFile& file, const std::string& path
 /// Returns whether there is something at `path` that is no directory.
 bool FileExists(const std::string& path);
 
-/// Reads the whole file. Fails with NOT_FOUND if it cannot be opened, DATA_LOSS if it cannot be
-/// read to its end or has more than `bytes_max` bytes, RESOURCE_EXHAUSTED if memory is short, and
-/// CANCELLED if `progress` asked to stop; the message names the path.
-absl::StatusOr<Bytes> ReadFileBytes(const std::string& path, size_t bytes_max = kFileBytesMax,
-                                    const ReadProgress& progress = {});
-
 /// Returns whether these are the bytes of a gzip file, by the two that it begins with.
 bool IsGzip(std::span<const uint8_t> bytes);
-
-/// Reads the whole file, and unpacks it if it is a gzip file, whatever its name. Fails like
-/// ReadFileBytes and Gunzip.
-absl::StatusOr<Bytes> ReadUnpacked(const std::string& path, const ReadProgress& progress);
 
 /// Unpacks the bytes of a gzip file, whose members are concatenated as gzip(1) does. Zero bytes
 /// behind a member are padding. Fails with DATA_LOSS if the stream is cut short, damaged (its CRC

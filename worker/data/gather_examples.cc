@@ -12,9 +12,9 @@ constexpr size_t kThreadsMax = 8;
 /// Copies the examples from position `begin` up to `end`.
 void GatherPart(const Dataset& from, std::span<const uint32_t> indices, const GatheredExamples& to,
                 size_t begin, size_t end) {
+  const size_t elements = from.shape.elements();
   for (size_t i = begin; i < end; ++i) {
-    const std::span<const float> values = from.example(indices[i]);
-    std::ranges::copy(values, to.examples.subspan(i * values.size()).begin());
+    from.examples.Read(indices[i] * elements, to.examples.subspan(i * elements, elements));
     if (from.is_labelled()) to.labels[i] = from.labels[indices[i]];
     const std::span<const float> target = from.target(indices[i]);
     std::ranges::copy(target, to.targets.subspan(i * target.size()).begin());

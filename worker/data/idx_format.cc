@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "worker/data/file_bytes.h"
+#include "worker/data/mapped_file.h"
 
 namespace slipstream {
 namespace {
@@ -26,7 +26,10 @@ constexpr uint32_t kSideMax = 1024;
 struct IdxFile {
   std::string path;
   std::vector<uint32_t> dimensions;
-  Bytes values;
+  SharedBytes file;
+
+  size_t header_bytes() const { return 4 + 4 * dimensions.size(); }
+  std::span<const uint8_t> values() const { return file.bytes.subspan(header_bytes()); }
 };
 
 uint32_t BigEndian(std::span<const uint8_t> bytes) {
@@ -69,15 +72,16 @@ absl::Status CheckDimensions(const IdxFile& file) {
 absl::StatusOr<IdxFile> ReadIdxFile(const absl::StatusOr<std::string>& path, uint32_t magic,
                                     const ReadProgress& progress) {
   if (!path.ok()) return path.status();
-  absl::StatusOr<Bytes> bytes = ReadUnpacked(*path, progress);
+  absl::StatusOr<SharedBytes> bytes = MapOrUnpack(*path, progress);
   if (!bytes.ok()) return bytes.status();
   IdxFile file = {*path, std::vector<uint32_t>(magic & 0xff), std::move(*bytes)};
 
-  const size_t header_bytes = 4 + 4 * file.dimensions.size();
-  const size_t file_bytes = file.values.size();
-  if (file_bytes >= 4 && BigEndian(file.values) != magic) {
+  const std::span<const uint8_t> header = file.file.bytes;
+  const size_t header_bytes = file.header_bytes();
+  const size_t file_bytes = header.size();
+  if (file_bytes >= 4 && BigEndian(header) != magic) {
     return absl::DataLossError(fmt::format("{}: magic number {:#010x}, expected {:#010x}",
-                                           file.path, BigEndian(file.values), magic));
+                                           file.path, BigEndian(header), magic));
   }
   if (file_bytes < header_bytes) {
     return absl::DataLossError(fmt::format("{}: truncated: {} bytes, expected a header of {}",
@@ -85,7 +89,7 @@ absl::StatusOr<IdxFile> ReadIdxFile(const absl::StatusOr<std::string>& path, uin
   }
   uint64_t values_expected = 1;
   for (size_t i = 0; i < file.dimensions.size(); ++i) {
-    file.dimensions[i] = BigEndian(std::span(file.values).subspan(4 + 4 * i));
+    file.dimensions[i] = BigEndian(header.subspan(4 + 4 * i));
   }
   if (absl::Status status = CheckDimensions(file); !status.ok()) return status;
   for (const uint32_t dimension : file.dimensions) values_expected *= dimension;
@@ -95,8 +99,6 @@ absl::StatusOr<IdxFile> ReadIdxFile(const absl::StatusOr<std::string>& path, uin
         file_bytes - header_bytes < values_expected ? "truncated" : "too long",
         file_bytes - header_bytes, values_expected));
   }
-  file.values.erase(file.values.begin(),
-                    file.values.begin() + static_cast<ptrdiff_t>(header_bytes));
   return file;
 }
 
@@ -114,17 +116,17 @@ absl::StatusOr<RawExamples> ReadSplit(const std::string& directory, std::string_
                                            labels->path, labels->dimensions[0],
                                            images->dimensions[0], images->path));
   }
-  const auto bad = std::find_if(labels->values.begin(), labels->values.end(),
-                                [](uint8_t label) { return label >= kClasses; });
-  if (bad != labels->values.end()) {
+  const std::span<const uint8_t> classes = labels->values();
+  const auto bad = std::ranges::find_if(classes, [](uint8_t label) { return label >= kClasses; });
+  if (bad != classes.end()) {
     return absl::DataLossError(fmt::format("{}: label {} of example {}, expected 0 to {}",
-                                           labels->path, *bad, bad - labels->values.begin(),
+                                           labels->path, *bad, bad - classes.begin(),
                                            kClasses - 1));
   }
   return RawExamples{
       .shape = {.channels = 1, .height = images->dimensions[1], .width = images->dimensions[2]},
-      .pixels = std::move(images->values),
-      .labels = std::move(labels->values)};
+      .pixels = ByteRows::Of(images->file, images->header_bytes()),
+      .labels = {classes.begin(), classes.end()}};
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <filesystem>
 #include <new>
 #include <optional>
@@ -37,8 +36,6 @@ constexpr ChannelScale kSyntheticScale[] = {{0.2054f, 0.2084f}};
 constexpr ChannelScale kFashionMnistScale[] = {{0.2860f, 0.3530f}};
 constexpr ChannelScale kCifar10Scale[] = {
     {0.4914f, 0.2470f}, {0.4822f, 0.2435f}, {0.4465f, 0.2616f}};
-
-constexpr size_t kPlanesPerReport = 1024;
 
 std::span<const ChannelScale> Scale(DataSpec::Format format) {
   switch (format) {
@@ -96,49 +93,16 @@ absl::StatusOr<RawExamples> LoadRawTest(const DataSpec& spec, const ModelSpec& m
   return std::move(raw->test);
 }
 
-float ValueOf(uint8_t pixel, DataSpec::Pixels pixels, const ChannelScale& scale) {
+ByteScale ScaleOf(DataSpec::Pixels pixels, const ChannelScale& channel) {
   switch (pixels) {
     case DataSpec::Pixels::kStandardised:
-      return (static_cast<float>(pixel) / 255.0f - scale.mean) / scale.deviation;
+      return {.divisor = 255.0f, .mean = channel.mean, .deviation = channel.deviation};
     case DataSpec::Pixels::kMeanSubtracted:
-      return static_cast<float>(pixel) - 255.0f * scale.mean;
+      return {.mean = 255.0f * channel.mean};
     case DataSpec::Pixels::kRaw:
       break;
   }
-  return pixel;
-}
-
-/// Converts raw pixels to the values that `spec` says.
-absl::StatusOr<Dataset> Normalise(RawExamples raw, const DataSpec& spec,
-                                  const ReadProgress& progress) {
-  const std::span<const ChannelScale> scale = Scale(spec.format);
-  const std::string name = NameOf(spec);
-  PS_CHECK(scale.size() == 1 || raw.shape.channels == scale.size());
-  std::vector<std::array<float, 256>> value_of_pixel(scale.size());
-  for (size_t channel = 0; channel < scale.size(); ++channel) {
-    for (size_t pixel = 0; pixel < 256; ++pixel) {
-      value_of_pixel[channel][pixel] =
-          ValueOf(static_cast<uint8_t>(pixel), spec.pixels, scale[channel]);
-    }
-  }
-
-  const uint64_t bytes = uint64_t{raw.pixels.size()} * sizeof(float);
-  if (absl::Status memory = CheckMemory(name, bytes); !memory.ok()) return memory;
-  Dataset dataset;
-  dataset.shape = raw.shape;
-  dataset.outputs = kClasses;
-  dataset.labels.assign(raw.labels.begin(), raw.labels.end());
-  dataset.examples.resize(raw.pixels.size());
-  const size_t plane = size_t{raw.shape.height} * raw.shape.width;
-  for (size_t begin = 0; begin < raw.pixels.size(); begin += plane) {
-    const double share = static_cast<double>(begin) / static_cast<double>(raw.pixels.size());
-    if (progress && begin / plane % kPlanesPerReport == 0 && !progress(name, share)) {
-      return absl::CancelledError("stopped");
-    }
-    const std::array<float, 256>& values = value_of_pixel[begin / plane % scale.size()];
-    for (size_t i = begin; i < begin + plane; ++i) dataset.examples[i] = values[raw.pixels[i]];
-  }
-  return dataset;
+  return {};
 }
 
 /// Replaces each label by a target.
@@ -150,11 +114,19 @@ void MakeTargets(Dataset& dataset) {
   dataset.labels.clear();
 }
 
-/// Returns a set of images in ten classes, with targets if the loss needs them.
-absl::StatusOr<Dataset> MakeImages(RawExamples raw, const DataSpec& spec, ModelSpec::Loss loss,
-                                   const ReadProgress& progress) {
-  absl::StatusOr<Dataset> images = Normalise(std::move(raw), spec, progress);
-  if (images.ok() && loss == ModelSpec::Loss::kMse) MakeTargets(*images);
+/// Returns a set of images in ten classes, whose values are as `spec` says, with targets if the
+/// loss needs them.
+Dataset MakeImages(RawExamples raw, const DataSpec& spec, ModelSpec::Loss loss) {
+  std::vector<ByteScale> scales;
+  for (const ChannelScale& channel : Scale(spec.format)) {
+    scales.push_back(ScaleOf(spec.pixels, channel));
+  }
+  Dataset images;
+  images.shape = raw.shape;
+  images.outputs = kClasses;
+  images.examples = ExampleValues(std::move(raw.pixels), std::move(scales));
+  images.labels.assign(raw.labels.begin(), raw.labels.end());
+  if (loss == ModelSpec::Loss::kMse) MakeTargets(images);
   return images;
 }
 
@@ -166,11 +138,8 @@ absl::StatusOr<DataSplits> LoadSplits(const DataSpec& spec, const ModelSpec& mod
   }
   absl::StatusOr<RawSplits> raw = LoadRaw(spec, model, seed, progress);
   if (!raw.ok()) return raw.status();
-  absl::StatusOr<Dataset> train = MakeImages(std::move(raw->train), spec, model.loss, progress);
-  if (!train.ok()) return train.status();
-  absl::StatusOr<Dataset> test = MakeImages(std::move(raw->test), spec, model.loss, progress);
-  if (!test.ok()) return test.status();
-  return DataSplits{*std::move(train), *std::move(test)};
+  return DataSplits{MakeImages(std::move(raw->train), spec, model.loss),
+                    MakeImages(std::move(raw->test), spec, model.loss)};
 }
 
 absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, const ModelSpec& model, uint64_t seed,
@@ -181,7 +150,7 @@ absl::StatusOr<Dataset> LoadTest(const DataSpec& spec, const ModelSpec& model, u
   }
   absl::StatusOr<RawExamples> raw = LoadRawTest(spec, model, seed, progress);
   if (!raw.ok()) return raw.status();
-  return MakeImages(*std::move(raw), spec, model.loss, progress);
+  return MakeImages(*std::move(raw), spec, model.loss);
 }
 
 /// If a file was not found, adds to the message where it was looked for and how to choose another

@@ -387,9 +387,10 @@ absl::StatusOr<NpyFile> NpyFile::Open(const std::string& path) {
   absl::StatusOr<NpyHeader> header = ParseNpyDictionary(dictionary, preamble->version);
   if (!header.ok()) return At(path, header.status());
 
-  NpyFile npy(path, *std::move(file), *std::move(header));
+  NpyFile npy(path, *std::move(file), *std::move(header),
+              preamble->bytes + preamble->dictionary_bytes);
   const uint64_t expected = npy.header_.values() * npy.header_.element_bytes();
-  const uint64_t found = *bytes - preamble->bytes - preamble->dictionary_bytes;
+  const uint64_t found = *bytes - npy.header_bytes_;
   if (found != expected) {
     return absl::DataLossError(
         fmt::format("{}: {}: {} bytes after the header, expected {} for the shape {}", path,
@@ -409,6 +410,22 @@ std::string NpyFile::IndexText(uint64_t position) const {
     position /= shape()[i];
   }
   return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+absl::StatusOr<std::optional<ExampleValues>> NpyFile::Map(const ReadProgress& progress) const {
+  const bool has_bytes = header_.element == Element::kU1;
+  if (header_.is_fortran || header_.is_big_endian ||
+      !(has_bytes || header_.element == Element::kF4)) {
+    return std::nullopt;
+  }
+  absl::StatusOr<SharedBytes> file =
+      MapFile(file_, path_, std::numeric_limits<uint64_t>::max(), progress);
+  if (!file.ok()) return file.status();
+  if (file->bytes.size() != header_bytes_ + header_.values() * header_.element_bytes()) {
+    return absl::DataLossError(fmt::format("{}: its size has changed", path_));
+  }
+  if (!has_bytes) return ExampleValues(*std::move(file), header_bytes_);
+  return ExampleValues(ByteRows::Of(*std::move(file), header_bytes_), {ByteScale()});
 }
 
 absl::Status NpyFile::Read(const ReadProgress& progress, const Sink& sink) {

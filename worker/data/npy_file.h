@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "worker/data/example_values.h"
 #include "worker/data/file_bytes.h"
 
 namespace slipstream {
@@ -86,17 +88,26 @@ class NpyFile {
   /// Returns the index of the value at `position` in C order, as text: "[3, 0, 5]".
   std::string IndexText(uint64_t position) const;
 
+  /// Returns the array where the file holds its values in C order, little-endian: fp32, or bytes
+  /// without a sign. They are not checked. Nothing if they are of another kind.
+  /// Fails like MapFile.
+  absl::StatusOr<std::optional<ExampleValues>> Map(const ReadProgress& progress) const;
+
   /// Reads all values, in pieces of bounded size. Whole numbers beyond 2^53 are rounded. May be
   /// called only once.
   absl::Status Read(const ReadProgress& progress, const Sink& sink);
 
  private:
-  NpyFile(std::string path, OpenFile file, NpyHeader header)
-      : path_(std::move(path)), file_(std::move(file)), header_(std::move(header)) {}
+  NpyFile(std::string path, OpenFile file, NpyHeader header, size_t header_bytes)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        header_(std::move(header)),
+        header_bytes_(header_bytes) {}
 
   std::string path_;
   OpenFile file_;
   NpyHeader header_;
+  size_t header_bytes_ = 0;
 };
 
 }  // namespace slipstream

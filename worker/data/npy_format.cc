@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "worker/data/answers.h"
+#include "worker/data/example_values.h"
 #include "worker/data/file_bytes.h"
 #include "worker/data/npy_file.h"
 
@@ -74,6 +76,40 @@ absl::StatusOr<std::vector<float>> ReadValues(NpyFile& file, const ReadProgress&
   return floats;
 }
 
+constexpr size_t kCheckedValues = size_t{1} << 16;
+
+/// Checks that all values may be used. REQUIRES: they are those of the file.
+absl::Status CheckValues(const NpyFile& file, const ExampleValues& values,
+                         const ReadProgress& progress) {
+  std::vector<float> piece(std::min(values.size(), kCheckedValues));
+  for (size_t begin = 0; begin < values.size(); begin += piece.size()) {
+    piece.resize(std::min(piece.size(), values.size() - begin));
+    values.Read(begin, piece);
+    const auto bad = std::ranges::find_if_not(piece, IsValue);
+    if (bad != piece.end()) {
+      const auto position = begin + static_cast<uint64_t>(bad - piece.begin());
+      return Unexpected(file, position, *bad, kValueExpected);
+    }
+    const auto done = static_cast<double>(begin + piece.size());
+    if (progress && !progress(file.path(), done / static_cast<double>(values.size())))
+      return absl::CancelledError("stopped");
+  }
+  return absl::OkStatus();
+}
+
+/// Maps the examples where that is possible, else makes them fp32 in memory.
+absl::StatusOr<ExampleValues> ReadExamples(NpyFile& file, const ReadProgress& progress) {
+  absl::StatusOr<std::optional<ExampleValues>> mapped = file.Map(progress);
+  if (!mapped.ok()) return mapped.status();
+  if (!mapped->has_value()) {
+    absl::StatusOr<std::vector<float>> values = ReadValues(file, progress);
+    if (!values.ok()) return values.status();
+    return ExampleValues(*std::move(values));
+  }
+  if (absl::Status status = CheckValues(file, **mapped, progress); !status.ok()) return status;
+  return **std::move(mapped);
+}
+
 absl::Status ReadLabels(NpyFile& file, const ReadProgress& progress, Dataset& dataset) {
   dataset.labels.resize(file.shape()[0]);
   return file.Read(progress,
@@ -125,7 +161,7 @@ absl::StatusOr<Dataset> ReadNpySplit(const std::string& directory, std::string_v
   absl::Status status =
       ReadAnswers(fmt::format("{}/y_{}.npy", directory, split), loss, *examples, progress, dataset);
   if (!status.ok()) return status;
-  absl::StatusOr<std::vector<float>> values = ReadValues(*examples, progress);
+  absl::StatusOr<ExampleValues> values = ReadExamples(*examples, progress);
   if (!values.ok()) return values.status();
   dataset.examples = *std::move(values);
   return dataset;

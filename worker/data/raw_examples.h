@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/model/net_shapes.h"
+#include "worker/data/example_values.h"
 
 namespace slipstream {
 
@@ -16,7 +17,7 @@ struct RawExamples {
   ExampleShape shape;
 
   /// [count, channels, height, width], row-major.
-  std::vector<uint8_t> pixels;
+  ByteRows pixels;
 
   /// The labels, each below 10: every format that uses this has ten classes.
   std::vector<uint8_t> labels;

@@ -197,7 +197,7 @@ absl::StatusOr<RawExamples> DrawSplit(const ExampleShape& shape, uint64_t seed, 
                                       uint32_t count, const ReadProgress& progress) {
   RawExamples examples;
   examples.shape = shape;
-  examples.pixels.resize(count * shape.elements());
+  Bytes pixels(count * shape.elements());
   examples.labels.resize(count);
   for (uint32_t i = 0; i < count; ++i) {
     const double share = static_cast<double>(i) / count;
@@ -205,9 +205,10 @@ absl::StatusOr<RawExamples> DrawSplit(const ExampleShape& shape, uint64_t seed, 
       return absl::CancelledError("stopped");
     }
     DrawExample(shape, seed, split, i,
-                std::span(examples.pixels).subspan(i * shape.elements(), shape.elements()));
+                std::span(pixels).subspan(i * shape.elements(), shape.elements()));
     examples.labels[i] = static_cast<uint8_t>(i % kClasses);
   }
+  examples.pixels = ByteRows::Of(SharedBytes(std::move(pixels)));
   return examples;
 }
 
@@ -216,9 +217,7 @@ absl::StatusOr<RawExamples> DrawSplit(const ExampleShape& shape, uint64_t seed, 
 absl::StatusOr<RawSplits> GenerateSynthetic(const ExampleShape& shape, uint64_t seed,
                                             uint32_t train_examples, uint32_t test_examples,
                                             const ReadProgress& progress) {
-  // The bytes of the pixels, and then of the numbers made of them for a model.
-  const uint64_t bytes = (uint64_t{train_examples} + test_examples) * shape.elements() *
-                         (sizeof(uint8_t) + sizeof(float));
+  const uint64_t bytes = (uint64_t{train_examples} + test_examples) * shape.elements();
   if (absl::Status memory = CheckMemory(kSyntheticName, bytes); !memory.ok()) return memory;
   absl::StatusOr<RawExamples> train =
       DrawSplit(shape, seed, Split::kTrain, train_examples, progress);

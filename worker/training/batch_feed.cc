@@ -4,11 +4,21 @@
 #include <utility>
 
 namespace slipstream {
+namespace {
+
+ExampleTable TableOf(const Dataset& data) {
+  return {.values = data.examples.size(),
+          .read = [&data](size_t begin, std::span<float> to) { data.examples.Read(begin, to); },
+          .labels = data.labels,
+          .targets = data.targets};
+}
+
+}  // namespace
 
 BatchFeed::BatchFeed(const Dataset& train, uint32_t batch_size, uint64_t seed, Plan& plan)
     : train_(train),
       plan_(plan),
-      plan_keeps_examples_(plan.KeepExamples({train.examples, train.labels, train.targets})),
+      plan_keeps_examples_(plan.KeepExamples(TableOf(train))),
       order_(train.count(), batch_size, seed) {}
 
 BatchFeed::~BatchFeed() {

@@ -9,6 +9,7 @@
 #include "common/model/presets.h"
 #include "tests/gpu/gpu.h"
 #include "tests/gpu/simulated/work_queue.h"
+#include "tests/support/example_values.h"
 #include "tests/worker/compute/random_batch.h"
 #include "tests/worker/compute/training.h"
 #include "worker/compute/cuda/device_context.h"
@@ -34,7 +35,7 @@ TEST(HangingDeviceTest, TheStepEndsAndSoDoesThePlan) {
   EXPECT_TRUE(cuda::DeviceContext::HasHung());
   const std::vector<float> examples(8 * shapes.input().elements());
   const std::vector<uint32_t> labels(8);
-  EXPECT_FALSE(training->KeepExamples({examples, labels}));
+  EXPECT_FALSE(training->KeepExamples(TableOf(examples, labels)));
   // The destructors would wait for ever if they freed memory that the device still uses.
   training.reset();
   evaluating.reset();

@@ -17,6 +17,7 @@
 #include "common/base/philox.h"
 #include "common/local/shared_arena.h"
 #include "common/model/net_shapes.h"
+#include "tests/support/example_values.h"
 #include "tests/worker/compute/random_batch.h"
 #include "tests/worker/compute/training.h"
 
@@ -258,7 +259,7 @@ class KeptExamplesTrial {
       : shapes_(InferredShapes(model)), table_(table.batch(model.loss)), random_(seed, 1) {
     for (std::unique_ptr<Plan>& plan : plans_) {
       plan = PrepareWithWeights(device, model, {.batch_size_max = kCountMax});
-      EXPECT_TRUE(plan->KeepExamples({table_.examples, table_.labels, table_.targets}));
+      EXPECT_TRUE(plan->KeepExamples(TableOf(table_.examples, table_.labels, table_.targets)));
     }
     plain_ = PrepareWithWeights(device, model, {.batch_size_max = kCountMax});
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/example_values.h"
 #include "tests/worker/data/gzip.h"
 #include "tests/worker/data/temp_directory.h"
 
@@ -55,7 +56,7 @@ TEST_F(Cifar10FormatTest, JoinsTheFilesInOrder) {
             (Bytes{1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6, 4, 5, 6, 7, 5, 6, 7, 8}));
   EXPECT_EQ(splits->test.labels, (Bytes{0, 1, 2, 3}));
   ASSERT_EQ(splits->train.pixels.size(), 5 * kRecords * 3072);
-  EXPECT_EQ(splits->train.pixels[(2 * kRecords + 1) * 3072 + 2048], 3 * 40 + 1 * 4 + 2);
+  EXPECT_EQ(BytesOf(splits->train.pixels)[(2 * kRecords + 1) * 3072 + 2048], 3 * 40 + 1 * 4 + 2);
 }
 
 TEST_F(Cifar10FormatTest, UnpacksAFileThatIsPacked) {

@@ -2,13 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <string>
 #include <vector>
 
 #include "tests/worker/data/gzip.h"
-#include "tests/worker/data/temp_directory.h"
 
 namespace slipstream {
 namespace {
@@ -24,67 +22,6 @@ Bytes Pattern(size_t size) {
 std::string MessageOf(const absl::StatusOr<Bytes>& result) {
   EXPECT_EQ(result.status().code(), absl::StatusCode::kDataLoss) << result.status();
   return std::string(result.status().message());
-}
-
-TEST(ReadFileBytesTest, GivesTheWholeFileOfAnySize) {
-  const TempDirectory directory;
-  for (const size_t size : {size_t{0}, size_t{1}, (size_t{1} << 20) - 1, size_t{1} << 20,
-                            (size_t{1} << 20) + 1, size_t{3} << 20}) {
-    SCOPED_TRACE(size);
-    directory.Write("file", Pattern(size));
-
-    const absl::StatusOr<Bytes> bytes = ReadFileBytes(directory.path() + "/file");
-
-    ASSERT_TRUE(bytes.ok()) << bytes.status();
-    EXPECT_TRUE(*bytes == Pattern(size));
-  }
-}
-
-TEST(ReadFileBytesTest, TellsItsProgressAndGivesUpWhenTold) {
-  const TempDirectory directory;
-  directory.Write("file", Pattern(size_t{4} << 20));
-  std::vector<double> shares;
-
-  const auto gives_up = [&shares](const std::string&, double share) {
-    shares.push_back(share);
-    return shares.size() < 3;
-  };
-
-  EXPECT_EQ(ReadFileBytes(directory.path() + "/file", kFileBytesMax, gives_up).status().code(),
-            absl::StatusCode::kCancelled);
-  EXPECT_EQ(shares, (std::vector<double>{0.25, 0.5, 0.75}));
-}
-
-TEST(ReadFileBytesTest, NamesTheFileThatIsNotThere) {
-  const absl::StatusOr<Bytes> bytes = ReadFileBytes("/nowhere/at-all");
-
-  EXPECT_EQ(bytes.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(std::string(bytes.status().message()),
-            "/nowhere/at-all: cannot be opened: No such file or directory");
-}
-
-// A read of a pipe would wait until somebody writes to it.
-TEST(ReadFileBytesTest, RefusesAPipe) {
-  const TempDirectory directory;
-  const std::string path = directory.path() + "/pipe";
-  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-
-  EXPECT_EQ(MessageOf(ReadFileBytes(path)), path + ": is no ordinary file");
-}
-
-TEST(ReadFileBytesTest, RefusesADirectory) {
-  const TempDirectory directory;
-
-  EXPECT_EQ(MessageOf(ReadFileBytes(directory.path())), directory.path() + ": is no ordinary file");
-}
-
-TEST(ReadFileBytesTest, AcceptsTheBoundAndRefusesOneByteMore) {
-  const TempDirectory directory;
-  directory.Write("file", Pattern(100));
-
-  EXPECT_TRUE(ReadFileBytes(directory.path() + "/file", 100).ok());
-  EXPECT_EQ(MessageOf(ReadFileBytes(directory.path() + "/file", 99)),
-            directory.path() + "/file: has more than 99 bytes, the most accepted");
 }
 
 TEST(GunzipTest, GivesBackWhatWasPacked) {

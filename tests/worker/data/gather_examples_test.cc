@@ -15,8 +15,9 @@ Dataset Numbered(bool is_labelled) {
   Dataset data;
   data.shape = {.channels = 1, .height = 2, .width = 5};
   data.outputs = kOutputs;
-  data.examples.resize(kExamples * data.shape.elements());
-  std::iota(data.examples.begin(), data.examples.end(), 0.0f);
+  std::vector<float> values(kExamples * data.shape.elements());
+  std::iota(values.begin(), values.end(), 0.0f);
+  data.examples = ExampleValues(std::move(values));
   if (is_labelled) {
     for (uint32_t i = 0; i < kExamples; ++i) data.labels.push_back(i % kOutputs);
   } else {
@@ -68,7 +69,7 @@ TEST(ExampleGathererTest, MayTakeMoreThreadsOrFewerThanBefore) {
 
     gatherer.Gather(data, indices, {examples, labels, {}}, static_cast<size_t>(round % 7 + 1));
 
-    ASSERT_EQ(examples, data.examples) << "round " << round;
+    ASSERT_EQ(examples, data.examples.All()) << "round " << round;
     ASSERT_EQ(labels, data.labels);
   }
 }

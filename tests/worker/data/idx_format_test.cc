@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/example_values.h"
 #include "tests/worker/data/gzip.h"
 #include "tests/worker/data/temp_directory.h"
 
@@ -87,7 +88,7 @@ TEST_F(IdxFormatTest, GivesImagesAndLabelsOfBothSplits) {
   EXPECT_EQ(splits->train.labels, (Bytes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1}));
   EXPECT_EQ(splits->test.labels, (Bytes{0, 1, 2, 3, 4, 5, 6}));
   EXPECT_EQ(splits->train.pixels.size(), 12u * 6);
-  EXPECT_EQ(splits->train.pixels[13], 3);
+  EXPECT_EQ(BytesOf(splits->train.pixels)[13], 3);
 }
 
 TEST_F(IdxFormatTest, ReadsPackedAndPlainFilesAlike) {
@@ -101,7 +102,7 @@ TEST_F(IdxFormatTest, ReadsPackedAndPlainFilesAlike) {
   const absl::StatusOr<RawSplits> mixed = ReadIdx(directory_.path());
 
   ASSERT_TRUE(mixed.ok()) << mixed.status();
-  EXPECT_EQ(mixed->train.pixels, plain->train.pixels);
+  EXPECT_EQ(BytesOf(mixed->train.pixels), BytesOf(plain->train.pixels));
   EXPECT_EQ(mixed->test.labels, plain->test.labels);
 }
 

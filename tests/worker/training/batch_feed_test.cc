@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/model/model_spec.h"
+#include "tests/support/example_values.h"
 #include "tests/support/fake_device.h"
 #include "tests/worker/compute/training.h"
 #include "worker/compute/cpu/cpu_device.h"
@@ -27,13 +28,15 @@ Dataset Examples(size_t count, bool labelled) {
   Dataset data;
   data.shape = {1, 2, 2};
   data.outputs = 3;
+  std::vector<float> values;
   for (size_t i = 0; i < count; ++i) {
-    for (size_t k = 0; k < 4; ++k) data.examples.push_back(static_cast<float>(10 * i + k));
+    for (size_t k = 0; k < 4; ++k) values.push_back(static_cast<float>(10 * i + k));
     if (labelled) data.labels.push_back(static_cast<uint32_t>(i % 3));
     for (size_t k = 0; k < 3 && !labelled; ++k) {
       data.targets.push_back(static_cast<float>(i) + 0.25f * static_cast<float>(k));
     }
   }
+  data.examples = ExampleValues(std::move(values));
   return data;
 }
 
@@ -60,7 +63,8 @@ class BatchFeedTest : public testing::TestWithParam<bool> {
     std::vector<uint32_t> labels;
     std::vector<float> targets;
     for (const uint32_t example : order.Examples(index)) {
-      examples.insert(examples.end(), data.example(example).begin(), data.example(example).end());
+      const std::vector<float> values = ExampleOf(data, example);
+      examples.insert(examples.end(), values.begin(), values.end());
       if (data.is_labelled()) labels.push_back(data.labels[example]);
       targets.insert(targets.end(), data.target(example).begin(), data.target(example).end());
     }

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "tests/support/example_values.h"
 #include "tests/worker/training/training_loop_fixture.h"
 #include "worker/data/batch_order.h"
 
@@ -122,7 +123,7 @@ TEST_P(FragmentsTest, APushThatCannotBeSentInFullEndsAndPartsThatHaveLeftCount) 
   run_.wire.push_codec = Encoding::kFp16;
   BatchOrder order(data_.count(), kBatchSize, kSeed);
   for (const uint32_t spoilt : order.Examples(3)) {
-    std::fill_n(data_.examples.begin() + spoilt * 8, 8, 1e8f);
+    SetValues(data_, spoilt * 8, 8, 1e8f);
   }
 
   ASSERT_TRUE(Run(4).ok());
@@ -139,7 +140,7 @@ TEST_P(FragmentsTest, APartLeavesAfterTheFirstStepThatCounts) {
   BatchOrder order(data_.count(), kBatchSize, kSeed);
   for (const uint64_t batch : {0, 1}) {
     for (const uint32_t spoilt : order.Examples(batch)) {
-      data_.examples[spoilt * 8] = std::numeric_limits<float>::infinity();
+      SetValues(data_, spoilt * 8, 1, std::numeric_limits<float>::infinity());
     }
   }
 

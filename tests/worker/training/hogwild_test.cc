@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/process/exit_code.h"
+#include "tests/support/example_values.h"
 #include "tests/worker/training/training_loop_fixture.h"
 
 namespace slipstream {
@@ -76,7 +77,8 @@ TEST_P(HogwildTest, NoPushComesFromTwoVersionsOfAShardWhateverBreaks) {
 }
 
 TEST_P(HogwildTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
-  data_.examples[0] = std::numeric_limits<float>::infinity();  // Spoils one of four mini-batches.
+  SetValues(data_, 0, 1,
+            std::numeric_limits<float>::infinity());  // Spoils one of four mini-batches.
 
   ASSERT_TRUE(Run(12).ok());
 
@@ -90,7 +92,7 @@ TEST_P(HogwildTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
 }
 
 TEST_P(HogwildTest, SeveralThatAreNotFiniteInARowEndTraining) {
-  std::ranges::fill(data_.examples, std::numeric_limits<float>::infinity());
+  SetValues(data_, 0, data_.examples.size(), std::numeric_limits<float>::infinity());
 
   const absl::Status status = Run(24);
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "tests/support/example_values.h"
 #include "tests/worker/training/training_loop_fixture.h"
 
 namespace slipstream {
@@ -58,7 +59,8 @@ TEST_P(LocalStepsTest, NoDeltaComesFromTwoVersionsOfAShardWhateverBreaks) {
 }
 
 TEST_P(LocalStepsTest, AStepThatIsNotFiniteIsLeftOutAndTheOthersCount) {
-  data_.examples[0] = std::numeric_limits<float>::infinity();  // Spoils one of four mini-batches.
+  SetValues(data_, 0, 1,
+            std::numeric_limits<float>::infinity());  // Spoils one of four mini-batches.
 
   ASSERT_TRUE(Run(12).ok());
 
@@ -81,7 +83,7 @@ TEST_P(LocalStepsTest, ASlowedWorkerIsSlowedAtEveryStep) {
 
 TEST_P(LocalStepsTest, APushWithoutAnyFiniteStepIsLeftOut) {
   run_.worker.parameters["steps"] = 1;
-  data_.examples[0] = std::numeric_limits<float>::infinity();
+  SetValues(data_, 0, 1, std::numeric_limits<float>::infinity());
 
   ASSERT_TRUE(Run(12).ok());
 

@@ -19,7 +19,8 @@ Dataset TestSet(const NetShapes& shapes, size_t count) {
   data.shape = shapes.input();
   data.outputs = shapes.outputs();
   const RandomBatch random(count, shapes.input().elements(), shapes.outputs(), 3);
-  data.examples.assign(random.batch().examples.begin(), random.batch().examples.end());
+  const std::span<const float> values = random.batch().examples;
+  data.examples = ExampleValues({values.begin(), values.end()});
   data.labels.assign(random.batch().labels.begin(), random.batch().labels.end());
   return data;
 }

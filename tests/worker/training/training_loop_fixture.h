@@ -16,6 +16,7 @@
 #include "common/base/philox.h"
 #include "common/model/net_shapes.h"
 #include "common/process/steady_time.h"
+#include "tests/support/example_values.h"
 #include "tests/support/fake_coordinator.h"
 #include "tests/support/fake_device.h"
 #include "tests/support/fake_shard.h"
@@ -53,10 +54,12 @@ inline Dataset RandomData() {
   Dataset data;
   data.shape = {8, 1, 1};
   data.outputs = kClasses;
+  std::vector<float> values;
   for (size_t i = 0; i < 4 * kBatchSize; ++i) {
     data.labels.push_back(random.Below(kClasses));
-    for (int j = 0; j < 8; ++j) data.examples.push_back(static_cast<float>(random.Unit()) - 0.5f);
+    for (int j = 0; j < 8; ++j) values.push_back(static_cast<float>(random.Unit()) - 0.5f);
   }
+  data.examples = ExampleValues(std::move(values));
   return data;
 }
 
@@ -184,7 +187,8 @@ class TrainingLoopTest : public testing::TestWithParam<Case> {
     std::vector<float> examples;
     std::vector<uint32_t> labels;
     for (const uint32_t i : order.Examples(batch)) {
-      examples.insert(examples.end(), data_.example(i).begin(), data_.example(i).end());
+      const std::vector<float> example = ExampleOf(data_, i);
+      examples.insert(examples.end(), example.begin(), example.end());
       labels.push_back(data_.labels[i]);
     }
     EXPECT_TRUE(plan->StartStep({examples, labels, batch, {}}, nullptr).ok());

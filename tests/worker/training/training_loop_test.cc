@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/example_values.h"
 #include "tests/worker/training/training_loop_fixture.h"
 
 namespace slipstream {
@@ -83,7 +84,7 @@ TEST_P(TrainingLoopTest, GoesOnWhereAShardReturnsToAnOlderVersionWhileItsWeights
 
 TEST_P(TrainingLoopTest, AStepThatIsNotFiniteHasNoEffectAlthoughItsPushHasBegun) {
   // One of the four mini-batches of each epoch has a gradient that is not finite.
-  data_.examples[0] = std::numeric_limits<float>::infinity();
+  SetValues(data_, 0, 1, std::numeric_limits<float>::infinity());
 
   ASSERT_TRUE(Run(12).ok());
 

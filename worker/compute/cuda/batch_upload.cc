@@ -47,7 +47,7 @@ bool BatchUpload::KeepExamples(const ExampleTable& table, KeptExamples& shared) 
   }
   kept_ = shared.CopiesOf(needed, members_);
   if (kept_ == nullptr) return false;
-  kept_count_ = table.examples.size() / net_.inputs;
+  kept_count_ = table.values / net_.inputs;
   coming_.reset();  // No batch needs to be sent before its step any more.
   return true;
 }

@@ -18,19 +18,16 @@
 namespace slipstream::cuda {
 namespace {
 
-constexpr size_t kPieceBytes = size_t{4} << 20;
+constexpr size_t kPieceWords = size_t{1} << 20;
 
 std::span<const std::byte> AnswersOf(const ExampleTable& table) {
   return table.targets.empty() ? std::as_bytes(table.labels) : std::as_bytes(table.targets);
 }
 
-bool AreSame(std::span<const std::byte> one, std::span<const std::byte> other) {
-  return one.data() == other.data() && one.size() == other.size();
-}
-
 bool AreSame(const ExampleTable& one, const ExampleTable& other) {
-  return AreSame(std::as_bytes(one.examples), std::as_bytes(other.examples)) &&
-         AreSame(AnswersOf(one), AnswersOf(other));
+  const std::span<const std::byte> answers = AnswersOf(one);
+  return one.values == other.values && answers.data() == AnswersOf(other).data() &&
+         answers.size() == AnswersOf(other).size();
 }
 
 /// Fails unless `times` times `bytes` are free on the current device.
@@ -65,17 +62,18 @@ class Copier {
   static absl::StatusOr<Copier> New() {
     Copier copier;
     PS_RETURN_IF_ERROR(
-        Keep(copier.staged_, PinnedArray<std::byte>::Allocate(kPieceBytes, "examples to keep")));
+        Keep(copier.staged_, PinnedArray<float>::Allocate(kPieceWords, "examples to keep")));
     return copier;
   }
 
-  absl::Status Copy(std::span<const std::byte> from, const DeviceArray<uint32_t>& to,
+  /// Copies `words` words, which `read` writes to pinned memory from a position on.
+  template <typename Read>
+  absl::Status Copy(size_t words, const Read& read, const DeviceArray<uint32_t>& to,
                     cudaStream_t stream) const {
-    auto* const begin = reinterpret_cast<std::byte*>(to.data());
-    for (size_t at = 0; at < from.size(); at += kPieceBytes) {
-      const auto piece = from.subspan(at, std::min(kPieceBytes, from.size() - at));
-      std::memcpy(staged_.data(), piece.data(), piece.size());
-      PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(begin + at, staged_.data(), piece.size(),
+    for (size_t at = 0; at < words; at += kPieceWords) {
+      const std::span<float> piece(staged_.data(), std::min(kPieceWords, words - at));
+      read(at, piece);
+      PS_RETURN_IF_CUDA_ERROR(cudaMemcpyAsync(to.data() + at, piece.data(), piece.size_bytes(),
                                               cudaMemcpyHostToDevice, stream));
       PS_RETURN_IF_ERROR(DeviceContext::Await(stream));
     }
@@ -83,18 +81,20 @@ class Copier {
   }
 
  private:
-  PinnedArray<std::byte> staged_;
+  PinnedArray<float> staged_;
 };
 
 absl::Status CopyTo(KeptExamples::Copy& copy, const Copier& copier, const ExampleTable& table,
                     const PlanMember& member) {
-  const std::span<const std::byte> examples = std::as_bytes(table.examples);
   const std::span<const std::byte> answers = AnswersOf(table);
+  const auto read_answers = [&](size_t begin, std::span<float> to) {
+    std::memcpy(to.data(), answers.data() + begin * sizeof(float), to.size_bytes());
+  };
   const cudaStream_t stream = member.context->compute();
   PS_RETURN_IF_ERROR(member.context->Enter());
-  PS_RETURN_IF_ERROR(Allocate(copy, examples.size(), answers.size()));
-  PS_RETURN_IF_ERROR(copier.Copy(examples, copy.examples, stream));
-  return copier.Copy(answers, copy.answers, stream);
+  PS_RETURN_IF_ERROR(Allocate(copy, table.values * sizeof(float), answers.size()));
+  PS_RETURN_IF_ERROR(copier.Copy(table.values, table.read, copy.examples, stream));
+  return copier.Copy(answers.size() / sizeof(float), read_answers, copy.answers, stream);
 }
 
 absl::Status CopyToAll(KeptExamples::Copies& copies, const Copier& copier,
@@ -129,7 +129,7 @@ std::shared_ptr<const KeptExamples::Copies> KeptExamples::MakeCopies(
       copier.ok() ? CopyToAll(*made, *copier, table, members) : copier.status();
   if (copied.ok()) {
     LogInfo("examples lie on the GPU",
-            {{"bytes", table.examples.size_bytes() + AnswersOf(table).size()}});
+            {{"bytes", table.values * sizeof(float) + AnswersOf(table).size()}});
     table_ = table;
     copies_ = made;
     return made;

@@ -151,10 +151,11 @@ TEST(GatherMathTest, RowsAreTheGatherers) {
     Dataset table;
     table.shape = {width, 1, 1};
     table.outputs = 1;
-    table.examples = Values(kRows * width, width);
+    const std::vector<float> values = Values(kRows * width, width);
+    table.examples = ExampleValues(values);
     table.labels.resize(kRows);
-    std::vector<uint32_t> words(table.examples.size());
-    std::memcpy(words.data(), table.examples.data(), words.size() * sizeof(uint32_t));
+    std::vector<uint32_t> words(values.size());
+    std::memcpy(words.data(), values.data(), words.size() * sizeof(uint32_t));
     RandomStream random(width, 2);
     std::vector<uint32_t> rows(100);
     for (uint32_t& row : rows) row = random.Below(kRows);
