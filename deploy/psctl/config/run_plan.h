@@ -10,7 +10,9 @@
 
 #include "absl/status/statusor.h"
 #include "common/layout/tensor_layout.h"
+#include "common/process/process_limits.h"
 #include "common/settings/run_spec.h"
+#include "deploy/psctl/config/data_memory.h"
 
 namespace slipstream {
 
@@ -38,9 +40,17 @@ struct RunPlan {
   uint64_t server_bytes = 0;
   uint64_t base_weights_bytes = 0;
 
-  /// The main memory that a ps_worker which computes on a processor takes beside its data. Unknown
-  /// as server_bytes is.
+  /// The main memory that a ps_worker which computes on a processor takes beside its data, and the
+  /// part of it for measurements on the test set. Unknown as server_bytes is.
   uint64_t worker_bytes = 0;
+  uint64_t evaluation_bytes = 0;
+
+  /// The main memory of the data. Absent as DataMemoryNeeded says.
+  std::optional<DataMemory> data;
+
+  /// The main memory of all the run's processes together, if they run on one machine: without the
+  /// data, if those are unknown. Unknown as server_bytes is.
+  uint64_t machine_bytes = 0;
 
   /// Absent if it depends on the data.
   std::optional<uint64_t> batches_per_epoch;
@@ -49,6 +59,10 @@ struct RunPlan {
 /// Computes the plan. Fails with INVALID_ARGUMENT if the net's shapes do not fit, or if it cannot
 /// be cut into that many shards.
 absl::StatusOr<RunPlan> PlanRun(const RunSpec& spec);
+
+/// Returns a warning if all processes of a run that has a plan need more than `available` bytes of
+/// memory, which this machine has free; else empty.
+std::string MemoryWarning(const RunSpec& spec, uint64_t available = AvailableMemoryBytes());
 
 std::string PlanText(const RunSpec& spec, const RunPlan& plan);
 nlohmann::ordered_json PlanJson(const RunSpec& spec, const RunPlan& plan);

@@ -1,8 +1,6 @@
 #include "deploy/psctl/lab/cost_model.h"
 
 #include <algorithm>
-#include <filesystem>
-#include <system_error>
 #include <variant>
 
 #include "absl/status/statusor.h"
@@ -12,34 +10,12 @@
 namespace slipstream {
 namespace {
 
-namespace fs = std::filesystem;
-
 // Forward multiplications for which a core computes the gradients, in a second: cifar_quick has 12
 // million of them, and a core of the machine of deploy/docs/performance.md does 2,200 examples.
 constexpr double kSpeed = 2.7e10;
 
 // The examples of a set that has to be read to be known: those of the published image sets.
 constexpr double kExamplesGuess = 50'000;
-
-/// Returns the bytes of the run's examples as fp32. Files of images have a byte for each value.
-uint64_t DataBytes(const RunSpec& spec) {
-  if (spec.data.format == DataSpec::Format::kSynthetic) {
-    const auto shapes = InferShapes(spec.model);
-    const auto* net = std::get_if<NetShapes>(&shapes);
-    const size_t values = net == nullptr ? 0 : net->input().elements();
-    return (uint64_t{spec.data.train_examples} + spec.data.test_examples) * values * sizeof(float);
-  }
-  uint64_t bytes = 0;
-  std::error_code error;
-  for (const auto& entry : fs::recursive_directory_iterator(spec.data.path, error)) {
-    const std::string ending = entry.path().extension().string();
-    const bool is_packed = ending == ".gz" || ending == ".tgz" || ending == ".zip";
-    if (!is_packed && entry.is_regular_file(error)) bytes += entry.file_size(error);
-  }
-  const bool has_byte_values =
-      spec.data.format == DataSpec::Format::kIdx || spec.data.format == DataSpec::Format::kCifar10;
-  return bytes * (has_byte_values ? sizeof(float) : 1);
-}
 
 double ExamplesOf(const RunSpec& spec) {
   if (spec.data.format == DataSpec::Format::kSynthetic) return spec.data.train_examples;
@@ -59,14 +35,12 @@ double WorkOf(const RunSpec& spec) {
 uint64_t BytesOf(const RunSpec& spec, GridEngine engine, uint32_t threads) {
   const absl::StatusOr<RunPlan> plan = PlanRun(spec);
   if (!plan.ok()) return 0;
-  const uint64_t data = DataBytes(spec);
+  if (engine == GridEngine::kProcesses) return plan->machine_bytes;
+  const DataMemory data = plan->data.value_or(DataMemory());
   const uint64_t servers = plan->server_bytes * spec.cluster.servers.size();
-  if (engine == GridEngine::kProcesses) {
-    return servers + spec.cluster.workers * (data + plan->worker_bytes);
-  }
   // A learner holds a version of the weights, and its gradient while that is under way.
   const uint64_t versions = uint64_t{spec.cluster.workers} * plan->parameters * 2 * sizeof(float);
-  return data + servers + versions + threads * plan->worker_bytes;
+  return data.shared + data.each + servers + versions + threads * plan->worker_bytes;
 }
 
 }  // namespace

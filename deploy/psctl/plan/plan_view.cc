@@ -51,6 +51,8 @@ constexpr Assumption kAssumptions[] = {
      "overlap with the first weights, which all workers pull at once at the start"},
     {"server_memory", "server memory", "at its peak, as psctl validate has it"},
     {"worker_memory", "worker memory", "beside its data, on a processor"},
+    {"machine_memory", "one machine",
+     "memory of all processes on one: data from files are there once, others in each worker"},
 };
 
 std::string SecondsText(double seconds) { return CostText(CostUnit::kSeconds, seconds); }
@@ -82,18 +84,18 @@ std::string SpeedTable(const std::vector<Prediction>& predictions) {
 std::string UseTable(const std::vector<Prediction>& predictions) {
   std::vector<TableRow> rows;
   for (const Prediction& p : predictions) {
-    rows.push_back({p.policy, fmt::format("{}", p.workers),
-                    fmt::format("{}{:.3g}", p.is_staleness_bounded ? "<=" : "", p.staleness),
-                    ChanceText(p.staleness_beyond), ShareText(p.overlap),
-                    p.overlap_whole ? ShareText(*p.overlap_whole) : "-", ShareText(p.link_use),
-                    p.processors_use ? ShareText(*p.processors_use) : "-",
-                    RateText(p.server_bytes_in), RateText(p.server_bytes_out),
-                    RateText(p.worker_bytes_in), RateText(p.worker_bytes_out),
-                    BytesText(p.server_memory), BytesText(p.worker_memory)});
+    rows.push_back(
+        {p.policy, fmt::format("{}", p.workers),
+         fmt::format("{}{:.3g}", p.is_staleness_bounded ? "<=" : "", p.staleness),
+         ChanceText(p.staleness_beyond), ShareText(p.overlap),
+         p.overlap_whole ? ShareText(*p.overlap_whole) : "-", ShareText(p.link_use),
+         p.processors_use ? ShareText(*p.processors_use) : "-", RateText(p.server_bytes_in),
+         RateText(p.server_bytes_out), RateText(p.worker_bytes_in), RateText(p.worker_bytes_out),
+         BytesText(p.server_memory), BytesText(p.worker_memory), BytesText(p.machine_memory)});
   }
   return FormatTable(
       {"policy", "workers", "sigma", "P(s>2n)", "overlap", "whole", "link", "CPU", "server in",
-       "server out", "worker in", "worker out", "server memory", "worker memory"},
+       "server out", "worker in", "worker out", "server memory", "worker memory", "one machine"},
       rows);
 }
 
@@ -171,6 +173,7 @@ Json PlanReportJson(const PlanReport& report) {
                            {"worker_bytes_out", NumberOrNull(p.worker_bytes_out)},
                            {"server_memory", p.server_memory},
                            {"worker_memory", p.worker_memory},
+                           {"machine_memory", p.machine_memory},
                            {"overlap", NumberOrNull(p.overlap)},
                            {"overlap_whole", optional(p.overlap_whole)},
                            {"saturation", optional(p.saturation)}});

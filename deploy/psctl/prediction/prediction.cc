@@ -388,6 +388,7 @@ absl::StatusOr<Prediction> Predict(const RunSpec& run, const RunCosts& costs) {
   PredictUse(loads, prediction);
   prediction.server_memory = plan->server_bytes;
   prediction.worker_memory = plan->worker_bytes;
+  prediction.machine_memory = plan->machine_bytes;
   return prediction;
 }
 

@@ -65,6 +65,7 @@ struct Prediction {
 
   uint64_t server_memory = 0;
   uint64_t worker_memory = 0;
+  uint64_t machine_memory = 0;  // Of all processes, if one machine has them.
 
   /// Compute / (compute + communication that was not hidden), once a run goes on evenly, and with
   /// the first weights, which all workers take at once; absent if nothing says how long a run is.

@@ -32,6 +32,7 @@
 #include "common/settings/learning_warnings.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/config/loading.h"
+#include "deploy/psctl/config/run_plan.h"
 #include "deploy/psctl/config/yaml_json.h"
 #include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/prediction/summary_plan.h"
@@ -84,6 +85,7 @@ void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
                             servers.size() == 1 ? "" : "s", between, spec.cluster.workers,
                             spec.cluster.workers == 1 ? "" : "s", run_dir));
   for (const std::string& warning : LearningWarnings(spec)) Warn(as_json, warning);
+  if (const std::string lack = MemoryWarning(spec); !lack.empty()) Warn(as_json, lack);
   const auto elsewhere = std::ranges::find_if(servers, IsElsewhere);
   if (elsewhere == servers.end()) return;
   Warn(as_json, fmt::format("psctl run starts all servers on this machine, none at {}; "

@@ -162,6 +162,26 @@ TEST(RunPlanTest, SaysWhatAWorkerTakesBesideItsData) {
   EXPECT_EQ(PlanJson(spec, *plan)["worker_bytes"], plan->worker_bytes);
 }
 
+TEST(RunPlanTest, CountsSharedDataOnceAndTheRestForEachProcess) {
+  RunSpec spec = Spec();
+  spec.data.format = DataSpec::Format::kCifar10;
+  const auto plan = PlanRun(spec);
+  spec.cluster.workers += 10;
+
+  const auto more = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok() && more.ok());
+  EXPECT_EQ(plan->data->shared, 6u * 30'730'000);
+  EXPECT_EQ(plan->data->each, 60'000 * sizeof(uint32_t));
+  const uint64_t of_worker = plan->worker_bytes - plan->evaluation_bytes + plan->data->each;
+  EXPECT_GE(more->machine_bytes, plan->machine_bytes + 10 * of_worker);
+  EXPECT_LT(more->machine_bytes, plan->machine_bytes + 10 * (of_worker + (20 << 20)));
+  EXPECT_THAT(PlanText(spec, *more), HasSubstr("175.8 MiB that the workers of a machine share"));
+  EXPECT_EQ(PlanJson(spec, *more)["data_bytes_shared"], more->data->shared);
+  EXPECT_EQ(MemoryWarning(spec, more->machine_bytes), "");
+  EXPECT_THAT(MemoryWarning(spec, more->machine_bytes - 1), HasSubstr("free on this machine"));
+}
+
 TEST(RunPlanTest, ExpectsNoStalenessUnderHardsync) {
   RunSpec spec = Spec();
   spec.consistency.policy = ConsistencySpec::Policy::kHardsync;
