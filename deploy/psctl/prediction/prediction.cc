@@ -335,8 +335,10 @@ void PredictUse(const Loads& loads, Prediction& prediction) {
   const double steps =
       static_cast<double>(loads.run.training.steps(*loads.plan.batches_per_epoch)) /
       static_cast<double>(loads.run.worker.quantum()) / loads.workers;
+  // With free lanes, aggregators fetch them for their groups.
+  const double takers = loads.run.worker.has_free_lanes() ? loads.senders : loads.workers;
   const double first =
-      loads.workers * loads.out / (loads.costs.moves_by_processors ? loads.costs.processors : 1);
+      takers * loads.out / (loads.costs.moves_by_processors ? loads.costs.processors : 1);
   if (steps > 0) {
     prediction.overlap_whole = prediction.overlap * step / (step + first / std::max(1.0, steps));
   }

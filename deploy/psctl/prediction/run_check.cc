@@ -101,6 +101,8 @@ absl::StatusOr<std::vector<CheckedFigure>> CheckRun(const Prediction& prediction
   add_share("overlap, whole",
             prediction.overlap_whole ? *prediction.overlap_whole : prediction.overlap,
             OverWorkers(summary, "overlap"));
+  const double steady = OverWorkers(summary, "steady_overlap");  // Older runs do not tell it.
+  if (steady > 0) add_share("overlap, steady", prediction.overlap, steady);
   const Json staleness = summary.value("staleness", Json::object());
   add("mean staleness", CostUnit::kPlain, prediction.staleness, At(staleness, "mean"));
   if (const auto beyond = ShareBeyond(summary, 2 * prediction.effective_n)) {
