@@ -193,10 +193,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", type=pathlib.Path)
     parser.add_argument("--workers", type=int, default=54)
-    parser.add_argument("--fanout", type=int, default=9)
+    parser.add_argument("--fanout", type=int, default=18)
     parser.add_argument("--mbit", type=int, default=40)
     parser.add_argument("--hidden", type=int, default=314, help="sets the model's size (1 MB)")
-    parser.add_argument("--steps", type=int, default=12, help="of each worker")
+    parser.add_argument("--steps", type=int, default=60, help="of each worker; 12 do for the base")
     parser.add_argument("--base-overlap", type=float, default=0.1152,
                         help="what the base is to hide by the model, which sets the time to compute")
     parser.add_argument("--only", choices=["base", "tree", "free"], action="append")
