@@ -25,6 +25,9 @@ struct LabContext {
   EventQueue& queue;
   Coordinator& coordinator;
   const std::vector<std::unique_ptr<VirtualServer>>& servers;
+
+  /// Returns the aggregator of a group before a shard. REQUIRES: the run has a tree.
+  std::function<VirtualPeer&(uint32_t group, ShardId shard)> aggregator;
   Links& links;
   ComputePool& pool;
   ComputeTimes& times;
@@ -35,6 +38,11 @@ struct LabContext {
 
   /// Has to be called after each call to the coordinator: others may wait for what it changed.
   std::function<void()> on_coordinator_called;
+
+  /// Return the ways from a worker to the shards and to the aggregators before them; nothing if it
+  /// has none.
+  VirtualRoute WayToShards(WorkerId worker) const;
+  std::optional<VirtualRoute> WayToAggregators(WorkerId worker) const;
 
   uint64_t batches_per_epoch() const {
     return (examples + run.training.batch_size - 1) / run.training.batch_size;

@@ -14,8 +14,8 @@ absl::Duration TimeOf(uint64_t bytes, double gigabits) {
 
 }  // namespace
 
-Links::Links(const NetworkSpec& network, uint32_t workers, uint32_t servers)
-    : network_(network), workers_(workers), servers_(servers) {}
+Links::Links(const NetworkSpec& network, uint32_t workers, uint32_t servers, uint32_t groups)
+    : network_(network), workers_(workers), servers_(servers), groups_(groups) {}
 
 absl::Time Links::ToServer(WorkerId from, ShardId to, uint64_t bytes, absl::Time now) {
   return Send(workers_[Value(from)].out, network_.worker_gbits, servers_[Value(to)].in,
@@ -25,6 +25,26 @@ absl::Time Links::ToServer(WorkerId from, ShardId to, uint64_t bytes, absl::Time
 absl::Time Links::ToWorker(ShardId from, WorkerId to, uint64_t bytes, absl::Time now) {
   return Send(servers_[Value(from)].out, network_.server_gbits, workers_[Value(to)].in,
               network_.worker_gbits, bytes, now);
+}
+
+absl::Time Links::ToGroup(WorkerId from, uint64_t bytes, absl::Time now) {
+  Direction inside;  // Is not scarce.
+  return Send(workers_[Value(from)].out, network_.worker_gbits, inside, 0, bytes, now);
+}
+
+absl::Time Links::FromGroup(WorkerId to, uint64_t bytes, absl::Time now) {
+  Direction inside;
+  return Send(inside, 0, workers_[Value(to)].in, network_.worker_gbits, bytes, now);
+}
+
+absl::Time Links::GroupToServer(uint32_t from, ShardId to, uint64_t bytes, absl::Time now) {
+  return Send(groups_[from].out, network_.group_gbits, servers_[Value(to)].in,
+              network_.server_gbits, bytes, now);
+}
+
+absl::Time Links::ServerToGroup(ShardId from, uint32_t to, uint64_t bytes, absl::Time now) {
+  return Send(servers_[Value(from)].out, network_.server_gbits, groups_[to].in,
+              network_.group_gbits, bytes, now);
 }
 
 absl::Time Links::Send(Direction& from, double from_rate, Direction& to, double to_rate,

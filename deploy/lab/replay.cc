@@ -356,8 +356,8 @@ absl::Status Replay::PushNext(ShardId id) {
     values = std::move(zeros.values);
   }
   const PushReply reply =
-      shard.server->Push(shard.server->NewCall(), header, values.has_value() ? &*values : nullptr,
-                         /*bytes=*/0, [](const Answer&) {});
+      shard.server->Decide(shard.server->NewCall(), header, values.has_value() ? &*values : nullptr,
+                           /*bytes=*/0, [](const Answer&) {});
   KeepNewest(id);
   if (PushEncoder* encoder = EncoderOf(line.worker, id)) {
     encoder->OnOutcome(reply, header.trailer.clip);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/kernels/copy_values.h"
 #include "worker/core/push_verdict.h"
 
 namespace slipstream {
@@ -14,19 +15,28 @@ constexpr uint64_t kHeaderBytes = 100;
 /// When a call is made again that the shard could not take yet.
 constexpr absl::Duration kPause = absl::Milliseconds(10);
 
+ReceivedValues CopyOf(const ReceivedValues& values) {
+  ReceivedValues::Buffer copy = ReceivedValues::MakeBuffer(values.count());
+  CopyValues(values.segments(), copy.to);
+  return std::move(copy.values);
+}
+
 }  // namespace
 
-VirtualCalls::VirtualCalls(const LabContext& lab, VirtualProcess& process, WorkerId worker,
+VirtualCalls::VirtualCalls(const LabContext& lab, VirtualProcess& process, VirtualRoute shards,
+                           std::optional<VirtualRoute> aggregators,
                            std::function<void(const absl::Status&)> on_failure)
     : lab_(lab),
       process_(process),
-      worker_(worker),
+      shards_(std::move(shards)),
+      aggregators_(std::move(aggregators)),
       on_failure_(std::move(on_failure)),
       lanes_(lab.servers.size()) {}
 
 VirtualCalls::~VirtualCalls() {
-  for (size_t i = 0; i < lanes_.size(); ++i) {
-    if (lanes_[i].call != CallId{}) lab_.servers[i]->Cancel(lanes_[i].call);
+  for (uint32_t i = 0; i < lanes_.size(); ++i) {
+    if (lanes_[i].peer != nullptr) lanes_[i].peer->Cancel(lanes_[i].call);
+    if (lanes_[i].stream != CallId{}) aggregators_->peer(ShardId{i}).Cancel(lanes_[i].stream);
   }
 }
 
@@ -62,29 +72,49 @@ void VirtualCalls::End(ShardId shard) {
   next();
 }
 
+const VirtualRoute& VirtualCalls::Way(ShardId shard, bool may_be_aggregator) const {
+  const bool is_there = may_be_aggregator && aggregators_.has_value();
+  return is_there && lanes_[Value(shard)].aggregator.IsUsable(process_.now()) ? *aggregators_
+                                                                              : shards_;
+}
+
+absl::Time VirtualCalls::Arrival(const VirtualRoute& way, ShardId shard,
+                                 const Answer& answer) const {
+  uint64_t bytes = kHeaderBytes;
+  if (answer.weights != nullptr) bytes += answer.weights->values().size() * sizeof(float);
+  return way.from(shard, bytes, process_.now());
+}
+
 void VirtualCalls::Send(const std::shared_ptr<PullCall>& call) {
-  const absl::Time arrival =
-      lab_.links.ToServer(worker_, call->shard, kHeaderBytes, process_.now());
-  process_.At(arrival, [this, call] {
-    CallId& at_shard = lanes_[Value(call->shard)].call;
-    at_shard = ServerOf(call->shard).NewCall();
-    ServerOf(call->shard).Pull(at_shard, call->request, process_.While([this, call](Answer answer) {
-      OnAnswer(call, std::move(answer));
+  const VirtualRoute& way = Way(call->shard, !call->request.trains && !call->is_for_shard);
+  process_.At(way.to(call->shard, kHeaderBytes, process_.now()), [this, call, &way] {
+    Lane& lane = lanes_[Value(call->shard)];
+    lane.peer = &way.peer(call->shard);
+    lane.call = lane.peer->NewCall();
+    lane.peer->Pull(lane.call, call->request, process_.While([this, call, &way](Answer answer) {
+      OnAnswer(call, way, std::move(answer));
     }));
   });
 }
 
-void VirtualCalls::OnAnswer(const std::shared_ptr<PullCall>& call, Answer answer) {
-  const CallId id = std::exchange(lanes_[Value(call->shard)].call, CallId{});
+void VirtualCalls::OnAnswer(const std::shared_ptr<PullCall>& call, const VirtualRoute& way,
+                            Answer answer) {
+  Lane& lane = lanes_[Value(call->shard)];
+  VirtualPeer& peer = *std::exchange(lane.peer, nullptr);
+  const CallId id = std::exchange(lane.call, CallId{});
+  if (!answer.refusal.ok() && &way != &shards_) {
+    call->is_for_shard = true;
+    lane.aggregator.OnFailure(process_.now());
+    return Send(call);
+  }
   if (absl::IsUnavailable(answer.refusal)) {  // The shard will know the worker, or the model, soon.
     return process_.At(process_.now() + kPause, [this, call] { Send(call); });
   }
   if (!answer.refusal.ok()) return on_failure_(answer.refusal);
-  // The answer leaves also if the worker is gone by then.
-  lab_.queue.At(process_.now(), [&server = ServerOf(call->shard), id, request = call->request] {
-    server.FinishPull(id, request);
-  });
-  const absl::Time arrival = Arrival(call->shard, answer);
+  // The answer leaves also if the caller is gone by then.
+  lab_.queue.At(process_.now(),
+                [&peer, id, request = call->request] { peer.FinishPull(id, request); });
+  const absl::Time arrival = Arrival(way, call->shard, answer);
   process_.At(arrival, [this, call, answer = std::move(answer)] {
     call->on_pulled(call->request, answer);
     End(call->shard);
@@ -92,21 +122,48 @@ void VirtualCalls::OnAnswer(const std::shared_ptr<PullCall>& call, Answer answer
 }
 
 void VirtualCalls::Send(const std::shared_ptr<PushCall>& call) {
-  call->times.push_end =
-      lab_.links.ToServer(worker_, call->shard, kHeaderBytes + call->payload.bytes, process_.now());
-  process_.At(call->times.push_end, [this, call] {
-    CallId& at_shard = lanes_[Value(call->shard)].call;
-    at_shard = ServerOf(call->shard).NewCall();
-    ServerOf(call->shard)
-        .Push(at_shard, call->header, call->payload.values.get(), call->payload.bytes,
-              process_.While([this, call](Answer answer) { OnAnswer(call, std::move(answer)); }));
+  ReceivedValues* const values = call->payload.values.get();
+  const VirtualRoute& way = Way(call->shard, values != nullptr && !call->is_for_shard);
+  call->times.push_end = way.to(call->shard, kHeaderBytes + call->payload.bytes, process_.now());
+  process_.At(call->times.push_end, [this, call, values, &way] {
+    Lane& lane = lanes_[Value(call->shard)];
+    VirtualPeer& peer = way.peer(call->shard);
+    auto on_answer = process_.While(
+        [this, call, &way](Answer answer) { OnAnswer(call, way, std::move(answer)); });
+    if (&way != &shards_) {
+      if (lane.stream == CallId{}) lane.stream = peer.NewCall();
+      // The shard may have to be sent them, too.
+      ReceivedValues copy = CopyOf(*values);
+      return peer.Push(lane.stream, call->header, &copy, call->payload.bytes, on_answer);
+    }
+    lane.peer = &peer;
+    lane.call = peer.NewCall();
+    peer.Push(lane.call, call->header, values, call->payload.bytes, on_answer);
   });
 }
 
-void VirtualCalls::OnAnswer(const std::shared_ptr<PushCall>& call, Answer answer) {
-  lanes_[Value(call->shard)].call = CallId{};
-  const absl::Time arrival = Arrival(call->shard, answer);
-  if (Judge(answer.push->outcome) == PushVerdict::kSendAgain) {
+void VirtualCalls::OnAnswer(const std::shared_ptr<PushCall>& call, const VirtualRoute& way,
+                            Answer answer) {
+  Lane& lane = lanes_[Value(call->shard)];
+  const absl::Time arrival = Arrival(way, call->shard, answer);
+  const PushOutcome outcome = answer.push->outcome;
+  if (&way != &shards_ && IsRefusal(outcome)) {
+    call->is_for_shard = true;
+    return process_.At(arrival, [this, call, &lane, outcome] {
+      if (lane.aggregator.OnRefusal(outcome)) {
+        lane.aggregator.OnFailure(process_.now());
+        aggregators_->peer(call->shard).Cancel(std::exchange(lane.stream, CallId{}));
+      }
+      Send(call);
+    });
+  }
+  if (&way != &shards_) {
+    lane.aggregator.OnAnswer();
+  } else {
+    lane.peer = nullptr;
+    lane.call = CallId{};
+  }
+  if (outcome != PushOutcome::kNotCombined && Judge(outcome) == PushVerdict::kSendAgain) {
     const absl::Duration pause = std::max(kPause, absl::Milliseconds(answer.push->retry_after_ms));
     return process_.At(arrival + pause, [this, call] { Send(call); });
   }
@@ -116,12 +173,6 @@ void VirtualCalls::OnAnswer(const std::shared_ptr<PushCall>& call, Answer answer
     call->on_pushed(call->header, answer, call->times);
     End(call->shard);
   });
-}
-
-absl::Time VirtualCalls::Arrival(ShardId shard, const Answer& answer) {
-  uint64_t bytes = kHeaderBytes;
-  if (answer.weights != nullptr) bytes += answer.weights->values().size() * sizeof(float);
-  return lab_.links.ToWorker(shard, worker_, bytes, process_.now());
 }
 
 }  // namespace slipstream

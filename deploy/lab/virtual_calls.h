@@ -5,6 +5,8 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -12,15 +14,19 @@
 #include "common/protocol/shard_messages.h"
 #include "common/wire/values_codec.h"
 #include "deploy/lab/lab_context.h"
+#include "deploy/lab/virtual_peer.h"
 #include "deploy/lab/virtual_process.h"
 #include "server/data_plane/shard.h"
 #include "worker/client/shard_exchange.h"
+#include "worker/core/aggregator_use.h"
 
 namespace slipstream {
 
-/// A virtual worker's calls to the shards. Those to one shard are made one after another, in the
-/// order in which they were asked for. A call takes the time of its messages on the links; one that
-/// the shard refuses for now is made again.
+/// The calls of a virtual worker, or aggregator, to the shards. Those to one shard are made one
+/// after another, in the order in which they were asked for. A call takes the time of its messages
+/// on the links; one that the shard refuses for now is made again. A worker with an aggregator
+/// before the shard calls that one, as AggregatorUse says, with its gradients and with the pulls
+/// that do not train.
 ///
 /// Not thread-safe: one owner.
 class VirtualCalls {
@@ -38,8 +44,17 @@ class VirtualCalls {
 
   /// `on_failure` is called if a shard refuses a pull for good. All arguments must outlive the
   /// object, which must outlive the process.
-  VirtualCalls(const LabContext& lab, VirtualProcess& process, WorkerId worker,
+  VirtualCalls(const LabContext& lab, VirtualProcess& process, VirtualRoute shards,
+               std::optional<VirtualRoute> aggregators,
                std::function<void(const absl::Status&)> on_failure);
+
+  /// Does the same for a worker.
+  VirtualCalls(const LabContext& lab, VirtualProcess& process, WorkerId worker,
+               std::function<void(const absl::Status&)> on_failure)
+      : VirtualCalls(lab, process, lab.WayToShards(worker), lab.WayToAggregators(worker),
+                     std::move(on_failure)) {}
+  VirtualCalls(const VirtualCalls&) = delete;
+  VirtualCalls& operator=(const VirtualCalls&) = delete;
 
   /// Ends the calls that shards have not answered.
   ~VirtualCalls();
@@ -54,6 +69,7 @@ class VirtualCalls {
     ShardId shard{};
     PullRequest request;
     OnPulled on_pulled;
+    bool is_for_shard = false;  // The aggregator has refused it.
   };
   struct PushCall {
     ShardId shard{};
@@ -61,29 +77,40 @@ class VirtualCalls {
     Payload payload;
     OnPushed on_pushed;
     LaneTimes times;
+    bool is_for_shard = false;
   };
 
   /// The calls to a shard.
   struct Lane {
     std::deque<std::function<void()>> waiting;
     bool is_busy = false;
-    CallId call{};  // At the shard; 0 if it has none.
+
+    // The call under way; null and 0 if there is none.
+    VirtualPeer* peer = nullptr;
+    CallId call{};
+
+    // The stream of pushes to the aggregator; 0 if none is open.
+    CallId stream{};
+    AggregatorUse aggregator;
   };
 
   void Begin(ShardId shard, std::function<void()> call);
   void End(ShardId shard);
   void Send(const std::shared_ptr<PullCall>& call);
   void Send(const std::shared_ptr<PushCall>& call);
-  void OnAnswer(const std::shared_ptr<PullCall>& call, Answer answer);
-  void OnAnswer(const std::shared_ptr<PushCall>& call, Answer answer);
+  void OnAnswer(const std::shared_ptr<PullCall>& call, const VirtualRoute& way, Answer answer);
+  void OnAnswer(const std::shared_ptr<PushCall>& call, const VirtualRoute& way, Answer answer);
 
-  /// Returns when the answer, which is given now, has come to the worker.
-  absl::Time Arrival(ShardId shard, const Answer& answer);
-  VirtualServer& ServerOf(ShardId shard) const { return *lab_.servers[Value(shard)]; }
+  /// Returns the way of a call that is made now: to the aggregator, if one may be used.
+  const VirtualRoute& Way(ShardId shard, bool may_be_aggregator) const;
+
+  /// Returns when the answer, which is given now, has come to the caller.
+  absl::Time Arrival(const VirtualRoute& way, ShardId shard, const Answer& answer) const;
 
   const LabContext& lab_;
   VirtualProcess& process_;
-  const WorkerId worker_;
+  const VirtualRoute shards_;
+  const std::optional<VirtualRoute> aggregators_;
   const std::function<void(const absl::Status&)> on_failure_;
   std::vector<Lane> lanes_;  // By shard.
 };

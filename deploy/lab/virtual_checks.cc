@@ -15,7 +15,6 @@ absl::Status CheckVirtual(const RunSpec& run) {
     if (is_there) unknown.emplace_back(what);
   };
   refuse(run.workers_make_weights(), "consistency.policy allreduce (it has no servers)");
-  refuse(run.cluster.groups() > 0, "cluster.tree (aggregators)");
   refuse(run.worker.fragments() > 1, "fragments of a model");
   refuse(run.worker.threads > 1, "worker.threads above 1");
   refuse(run.wire.pull_codec != Encoding::kFp32, "wire.pull_codec");

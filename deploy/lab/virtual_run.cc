@@ -68,7 +68,8 @@ VirtualRun::VirtualRun(Options options, const DataSplits& data, NetShapes net,
       keeper_(kRun, {options_.save_dir}, options_.run, net_.layout),
       coordinator_(kRun, options_.run, queue_.now()),
       links_(options_.world.network, options_.run.cluster.workers,
-             static_cast<uint32_t>(options_.run.cluster.servers.size())),
+             static_cast<uint32_t>(options_.run.cluster.servers.size()),
+             options_.run.cluster.groups()),
       times_(options_.world, options_.run.cluster.workers, options_.run.seed),
       pool_(std::move(lanes)),
       lab_{.run = options_.run,
@@ -76,6 +77,9 @@ VirtualRun::VirtualRun(Options options, const DataSplits& data, NetShapes net,
            .queue = queue_,
            .coordinator = coordinator_,
            .servers = servers_,
+           .aggregator = [this](uint32_t group, ShardId shard) -> VirtualPeer& {
+             return *aggregators_[group * servers_.size() + Value(shard)];
+           },
            .links = links_,
            .pool = pool_,
            .times = times_,
@@ -98,6 +102,13 @@ absl::Status VirtualRun::MakeServers() {
       server.push_log = *std::move(log);
     }
     servers_.push_back(std::make_unique<VirtualServer>(std::move(server), queue_));
+  }
+  const auto on_failure = [this](const absl::Status& status) { failure_.Update(status); };
+  for (uint32_t group = 0; group < options_.run.cluster.groups(); ++group) {
+    for (uint32_t i = 0; i < servers_.size(); ++i) {
+      aggregators_.push_back(
+          std::make_unique<VirtualAggregator>(lab_, group, ShardId{i}, on_failure));
+    }
   }
   return absl::OkStatus();
 }
@@ -191,6 +202,12 @@ void VirtualRun::SyncServers() {
       server->OnOrders(coordinator_.orders());
     }
     server->OnCoordinatorAnswered();
+  }
+  for (const auto& aggregator : aggregators_) {
+    if (!coordinator_.OnAggregator(aggregator->Report(), queue_.now()).ok()) return;
+    if (coordinator_.orders().number != aggregator->orders_seen()) {
+      aggregator->OnOrders(coordinator_.orders());
+    }
   }
   OnCoordinatorCalled();
 }

@@ -18,6 +18,7 @@
 #include "deploy/lab/event_queue.h"
 #include "deploy/lab/lab_context.h"
 #include "deploy/lab/links.h"
+#include "deploy/lab/virtual_aggregator.h"
 #include "deploy/lab/virtual_server.h"
 #include "deploy/lab/virtual_worker.h"
 #include "deploy/lab/world_spec.h"
@@ -105,6 +106,7 @@ class VirtualRun {
   EventQueue queue_;
   Coordinator coordinator_;
   std::vector<std::unique_ptr<VirtualServer>> servers_;
+  std::vector<std::unique_ptr<VirtualAggregator>> aggregators_;  // By group, then by shard.
   Links links_;
   ComputeTimes times_;
   ComputePool pool_;

@@ -66,8 +66,8 @@ void VirtualServer::FinishPull(CallId call, const PullRequest& request) {
   Absorb(shard_.FinishPull(call, ReaderOf(request)));
 }
 
-PushReply VirtualServer::Push(CallId call, const PushHeader& header, ReceivedValues* values,
-                              uint64_t bytes, OnAnswer on_answer) {
+PushReply VirtualServer::Decide(CallId call, const PushHeader& header, ReceivedValues* values,
+                                uint64_t bytes, OnAnswer on_answer) {
   BegunPush begun = shard_.BeginPush(header);
   if (begun.refusal.has_value()) {
     Answer refusal;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -16,6 +17,7 @@
 #include "common/settings/run_spec.h"
 #include "common/wire/values_codec.h"
 #include "deploy/lab/event_queue.h"
+#include "deploy/lab/virtual_peer.h"
 #include "proto/status.pb.h"
 #include "server/core/coordinator/servers.h"
 #include "server/core/orders.h"
@@ -25,11 +27,10 @@
 
 namespace slipstream {
 
-/// A server in virtual time: production's Shard, whose jobs take virtual time, and whose calls end
-/// with a callback.
+/// A server in virtual time: production's Shard, whose jobs take virtual time.
 ///
 /// Not thread-safe: one owner, the thread of the event queue, which must outlive it.
-class VirtualServer {
+class VirtualServer final : public VirtualPeer {
  public:
   struct Options {
     ShardId shard{};
@@ -41,9 +42,6 @@ class VirtualServer {
     /// Gets a line for each push that takes effect; absent if there is none.
     std::optional<PushLog> push_log;
   };
-
-  /// Takes the answer to a call. It may call this object.
-  using OnAnswer = std::function<void(Answer)>;
 
   VirtualServer(Options options, EventQueue& queue);
 
@@ -67,22 +65,18 @@ class VirtualServer {
   /// Takes the initial weights of this shard.
   absl::Status Initialize(const InitializeHeader& header, std::span<const float> weights);
 
-  /// Returns a name for a call.
-  CallId NewCall() { return CallId{++calls_}; }
+  void Pull(CallId call, const PullRequest& request, OnAnswer on_answer) override;
+  void FinishPull(CallId call, const PullRequest& request) override;
+  void Push(CallId call, const PushHeader& header, ReceivedValues* values, uint64_t bytes,
+            OnAnswer on_answer) override {
+    Decide(call, header, values, bytes, std::move(on_answer));
+  }
+  void Cancel(CallId call) override;
 
-  void Pull(CallId call, const PullRequest& request, OnAnswer on_answer);
-
-  /// Notes that the answer to the pull has left, or that its call is gone.
-  void FinishPull(CallId call, const PullRequest& request);
-
-  /// Takes a push that has arrived whole. `bytes`: what the values took on the way. `values`: null
-  /// for a push without values; they are left as they were if the answer asks for the push again.
-  /// Returns what was decided, which the answer says, too; but that may have to wait.
-  PushReply Push(CallId call, const PushHeader& header, ReceivedValues* values, uint64_t bytes,
-                 OnAnswer on_answer);
-
-  /// Notes that the caller is gone.
-  void Cancel(CallId call);
+  /// Does what Push does. Returns what was decided, which the answer says, too; but that may have
+  /// to wait.
+  PushReply Decide(CallId call, const PushHeader& header, ReceivedValues* values, uint64_t bytes,
+                   OnAnswer on_answer);
 
   /// Returns the shard's figures, as a server reports them.
   v1::ShardStatus Describe() const;
@@ -103,7 +97,6 @@ class VirtualServer {
   uint64_t orders_seen_ = 0;
   uint64_t run_ = 0;
   uint64_t reports_ = 0;
-  uint64_t calls_ = 0;
   std::map<CallId, OnAnswer> waiting_;
   bool job_runs_ = false;
 };

@@ -87,7 +87,10 @@ const RecordFields<NetworkSpec>& NetworkFields() {
       Number("worker_gbits", "Gbit/s of a worker's link, each way; 0: any number.", kRate,
              &NetworkSpec::worker_gbits),
       Number("server_gbits", "Gbit/s of a server's link, each way; 0: any number.", kRate,
-             &NetworkSpec::server_gbits)};
+             &NetworkSpec::server_gbits),
+      Number("group_gbits",
+             "Gbit/s of the link of a tree's group to the servers, each way; 0: any number.", kRate,
+             &NetworkSpec::group_gbits)};
   return fields;
 }
 

@@ -42,6 +42,7 @@ struct NetworkSpec {
   absl::Duration latency;
   double worker_gbits = 0;
   double server_gbits = 0;
+  double group_gbits = 0;  // Of a tree's group, from its aggregators to the servers.
 };
 
 /// A worker that is out of the ordinary.

@@ -30,7 +30,7 @@ Aggregator::Aggregator(Options options, std::unique_ptr<Uplinks> uplinks)
               .shard = options_.shard,
               .group = options_.group,
               .composites_max = kUplinksMax}),
-      pulls_([this](const AggregatorPulls::Asked& pull) { return Fetch(pull); }) {}
+      pulls_([this](const GroupPulls::Asked& pull) { return Fetch(pull); }) {}
 
 Aggregator::~Aggregator() {
   std::vector<std::thread> threads;
@@ -188,14 +188,14 @@ std::optional<Answer> Aggregator::Pull(const PullRequest& request, WaitingCall* 
 
 void Aggregator::FinishPull(WaitingCall* call, const Reader&) { pulls_.Finish(call); }
 
-absl::StatusOr<AggregatorPulls::Fetched> Aggregator::Fetch(const AggregatorPulls::Asked& pull) {
+absl::StatusOr<GroupPulls::Fetched> Aggregator::Fetch(const GroupPulls::Asked& pull) {
   std::shared_ptr<FloatBuffer> weights = Pool()->TryTake();
   if (weights == nullptr) return NoMemory();
   if (pull_uplink_ == nullptr) pull_uplink_ = MakeUplink();
   absl::StatusOr<WeightsHeader> header =
       pull_uplink_->Pull(pull.identity, pull.min_version, pull.min_generation, weights->values());
   if (!header.ok()) return header.status();
-  return AggregatorPulls::Fetched{*std::move(header), std::move(weights)};
+  return GroupPulls::Fetched{*std::move(header), std::move(weights)};
 }
 
 // The threads.

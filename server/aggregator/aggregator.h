@@ -130,7 +130,7 @@ class Aggregator final : public DataPlaneEngine {
                                           std::unique_ptr<Uplink>& uplink);
   void Send(PushGroup::Outgoing composite, std::unique_ptr<Uplink>& uplink);
   void NoteReached(const absl::Status& status);
-  absl::StatusOr<AggregatorPulls::Fetched> Fetch(const AggregatorPulls::Asked& pull);
+  absl::StatusOr<GroupPulls::Fetched> Fetch(const GroupPulls::Asked& pull);
 
   // Constant after construction.
   const Options options_;

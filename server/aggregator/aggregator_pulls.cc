@@ -1,22 +1,8 @@
 #include "server/aggregator/aggregator_pulls.h"
 
-#include <algorithm>
-#include <iterator>
-#include <string>
 #include <utility>
 
-#include "worker/core/call_tries.h"
-
 namespace slipstream {
-namespace {
-
-/// The age of weights: those of a later generation are newer, whatever their version.
-using Age = std::pair<Generation, Version>;
-
-Age AgeOf(const WeightsHeader& header) { return {header.generation, header.version}; }
-Age AgeOf(const AggregatorPulls::Asked& asked) { return {asked.min_generation, asked.min_version}; }
-
-}  // namespace
 
 AggregatorPulls::~AggregatorPulls() {
   std::thread thread;
@@ -29,17 +15,10 @@ AggregatorPulls::~AggregatorPulls() {
   if (thread.joinable()) thread.join();
 }
 
-std::optional<Answer> AggregatorPulls::Pull(const Asked& asked, WaitingCall* call) {
+std::optional<Answer> AggregatorPulls::Pull(const GroupPulls::Asked& asked, WaitingCall* call) {
   MutexLock lock(mutex_);
-  const auto of_worker = std::ranges::count_if(open_, [&asked](const auto& entry) {
-    return entry.second.asked.identity.worker == asked.identity.worker;
-  });
-  if (static_cast<size_t>(of_worker) >= kPullsOfWorkerMax) {
-    return Answer{.refusal = absl::ResourceExhaustedError("the worker has too many pulls open")};
-  }
-  const bool is_there = newest_.has_value() && AgeOf(newest_->header) >= AgeOf(asked);
-  open_[call] = {.asked = asked, .waits = !is_there};
-  if (is_there) return NewestTo(call);
+  std::optional<Answer> answer = pulls_.Pull(asked, call->name());
+  if (answer.has_value()) return answer;
   if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
   work_came_.NotifyOne();
   return std::nullopt;
@@ -47,77 +26,30 @@ std::optional<Answer> AggregatorPulls::Pull(const Asked& asked, WaitingCall* cal
 
 bool AggregatorPulls::Cancel(WaitingCall* call) {
   MutexLock lock(mutex_);
-  const auto found = open_.find(call);
-  if (found == open_.end() || !found->second.waits) return false;
-  open_.erase(found);
-  return true;
+  return pulls_.Cancel(call->name());
 }
 
 void AggregatorPulls::Finish(WaitingCall* call) {
   MutexLock lock(mutex_);
-  open_.erase(call);
+  pulls_.Finish(call->name());
 }
 
 void AggregatorPulls::Run() {
   for (;;) {
-    std::optional<Asked> asked;
+    std::optional<GroupPulls::Asked> asked;
     {
       MutexLock lock(mutex_);
-      while (!is_stopping_ && !(asked = Next()).has_value()) work_came_.Wait(mutex_);
+      while (!is_stopping_ && !(asked = pulls_.Next()).has_value()) work_came_.Wait(mutex_);
       if (is_stopping_) return;
     }
-    absl::StatusOr<Fetched> fetched = fetch_(*asked);
+    absl::StatusOr<GroupPulls::Fetched> fetched = fetch_(*asked);
     Answers answers;
     {
       MutexLock lock(mutex_);
-      answers = OnFetched(*asked, std::move(fetched));
+      answers = pulls_.OnFetched(*asked, std::move(fetched));
     }
     Give(std::move(answers));
   }
-}
-
-std::optional<AggregatorPulls::Asked> AggregatorPulls::Next() const {
-  std::optional<Asked> next;
-  for (const auto& [_, pull] : open_) {
-    if (!pull.waits) continue;
-    if (!next.has_value() || AgeOf(pull.asked) < AgeOf(*next)) next = pull.asked;
-  }
-  return next;
-}
-
-Answers AggregatorPulls::OnFetched(const Asked& asked, absl::StatusOr<Fetched> fetched) {
-  if (!fetched.ok()) return OnFailure(asked, fetched.status());
-  const bool nothing_newer_comes = AgeOf(fetched->header) < AgeOf(asked);
-  const bool is_older = newest_.has_value() && AgeOf(fetched->header) < AgeOf(newest_->header);
-  if (!is_older) newest_ = *std::move(fetched);
-  Answers answers;
-  for (auto& [call, pull] : open_) {
-    const bool is_there = AgeOf(newest_->header) >= AgeOf(pull.asked);
-    if (!pull.waits || !(is_there || nothing_newer_comes)) continue;
-    pull.waits = false;
-    answers.push_back(NewestTo(call));
-  }
-  return answers;
-}
-
-Answers AggregatorPulls::OnFailure(const Asked& asked, const absl::Status& failure) {
-  const absl::Status why = absl::UnavailableError(
-      "the aggregator gets no weights from the shard: " + std::string(failure.message()));
-  const bool is_for_all = IsTransient(failure);
-  Answers answers;
-  for (auto pull = open_.begin(); pull != open_.end();) {
-    const auto next = std::next(pull);
-    if (pull->second.waits && (is_for_all || pull->second.asked.identity == asked.identity)) {
-      answers.push_back({.call = pull->first->name(), .refusal = why});
-      open_.erase(pull);
-    }
-    pull = next;
-  }
-  return answers;
-}
-
-Answer AggregatorPulls::NewestTo(WaitingCall* call) const {
-  return {.call = call->name(), .header = newest_->header, .weights = newest_->weights};
 }
 
 }  // namespace slipstream

@@ -36,7 +36,7 @@ MAY_INCLUDE = {
                    "common/kernels/rules", "common/layout", "common/log", "common/model",
                    "common/model_file", "common/process", "common/protocol", "common/rpc",
                    "common/settings", "common/wire", "deploy/psctl/run", "deploy/psctl/status",
-                   "proto", "server/control_plane", "server/core", "server/core/coordinator",
+                   "proto", "server/aggregator", "server/control_plane", "server/core", "server/core/coordinator",
                    "server/core/shard", "server/data_plane", "server/status", "server/storage",
                    "worker/client", "worker/compute", "worker/compute/cpu", "worker/core",
                    "worker/data", "worker/member", "worker/model", "worker/training"),

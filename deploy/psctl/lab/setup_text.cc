@@ -78,6 +78,10 @@ std::vector<std::string> WorldFacts(const WorldSpec& world) {
                               LinkText(world.network.worker_gbits),
                               LinkText(world.network.server_gbits),
                               absl::FormatDuration(world.network.latency)));
+  if (world.network.group_gbits > 0) {
+    facts.push_back(fmt::format("The link of a tree's group to the servers: {}.",
+                                LinkText(world.network.group_gbits)));
+  }
   facts.push_back(fmt::format(
       "A server takes {} for an update.",
       world.update == absl::ZeroDuration() ? "no time" : absl::FormatDuration(world.update)));

@@ -128,6 +128,56 @@ TEST(VirtualRun, FollowsTheNewestWeightsInFreeLanes) {
   EXPECT_LT(follows.seconds(), waits.seconds());  // Computing waits for no transfer.
 }
 
+TEST(VirtualRun, TrainsThroughTheAggregatorsOfATree) {
+  WorldSpec world;
+  world.network = {.latency = absl::Milliseconds(1), .server_gbits = 0.05, .group_gbits = 0.05};
+  // Worker 1 is lost, and its group goes on without it.
+  world.workers = {{.worker = WorkerId{1}, .leaves = absl::Milliseconds(200)}};
+  for (const char* policy : {"hardsync", "softsync", "async"}) {
+    for (const char* servers :
+         {"cluster.servers=localhost:1", "cluster.servers=localhost:1,localhost:2"}) {
+      SCOPED_TRACE(fmt::format("{} {}", policy, servers));
+      const RunSpec run = RunOf({fmt::format("consistency.policy={}", policy), servers,
+                                 "cluster.tree.fanout=3", "cluster.lease=500ms"});
+      const v1::RunStatus one = Train(run, world);
+      EXPECT_EQ(one.phase(), v1::FINISHED) << one.failure();
+      EXPECT_EQ(one.epochs(), 2);
+      EXPECT_GT(one.shards(0).composites(), 0);
+      EXPECT_GT(one.shards(0).composite_parts(), one.shards(0).composites());
+      EXPECT_EQ(Train(run, world, 2).weights_sha256(), one.weights_sha256());
+    }
+  }
+}
+
+TEST(VirtualRun, ATreeHidesMoreOfItsTransfersAndFreeLanesHideNearlyAll) {
+  // The link of the server carries a model in 4 ms, and a mini-batch takes 16.
+  WorldSpec world;
+  world.compute.per_example = absl::Milliseconds(2);
+  const double bytes = 4.0 * 4282;
+  world.network.server_gbits = world.network.group_gbits = bytes * 8 / 4e-3 * 1e-9;
+  const auto overlap = [&world](std::vector<std::string> set) {
+    for (const char* each : {"consistency.policy=softsync", "consistency.n=1", "cluster.workers=12",
+                             "training.epochs=10"}) {
+      set.emplace_back(each);
+    }
+    const v1::RunStatus status = Train(RunOf(set), world);
+    EXPECT_EQ(status.phase(), v1::FINISHED) << status.failure();
+    EXPECT_EQ(status.parameters(), 4282);
+    double sum = 0;
+    for (const v1::WorkerStatus& worker : status.workers()) sum += worker.steady_overlap();
+    return sum / status.workers_size();
+  };
+
+  const double base = overlap({});
+  const double tree = overlap({"cluster.tree.fanout=4"});
+  const double free =
+      overlap({"cluster.tree.fanout=4", "worker.lanes=free", "training.pipeline_depth=2"});
+
+  EXPECT_LT(base, 0.45);  // 12 workers need 48 ms of the link, each way.
+  EXPECT_GT(tree, base + 0.1);
+  EXPECT_GT(free, 0.9);  // Three groups need 12 of 16 ms.
+}
+
 TEST(VirtualRun, GoesOnWithoutALostWorkerAndWithOneThatReturns) {
   WorldSpec world;
   world.workers = {{.worker = WorkerId{1}, .leaves = absl::Milliseconds(300)},

@@ -109,13 +109,13 @@ class ScriptedShard {
   }
 
   /// Waits until so many pulls have come, and returns them.
-  std::vector<AggregatorPulls::Asked> AwaitPulls(size_t count) {
+  std::vector<GroupPulls::Asked> AwaitPulls(size_t count) {
     MutexLock lock(mutex_);
     while (pulls_.size() < count) changed_.Wait(mutex_);
     return pulls_;
   }
 
-  absl::StatusOr<WeightsHeader> Pull(const AggregatorPulls::Asked& pull, std::span<float> weights) {
+  absl::StatusOr<WeightsHeader> Pull(const GroupPulls::Asked& pull, std::span<float> weights) {
     MutexLock lock(mutex_);
     pulls_.push_back(pull);
     changed_.NotifyAll();
@@ -139,7 +139,7 @@ class ScriptedShard {
   Reply reply_ ABSL_GUARDED_BY(mutex_);
   std::vector<Exchanged> exchanged_ ABSL_GUARDED_BY(mutex_);
   bool is_stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  std::vector<AggregatorPulls::Asked> pulls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<GroupPulls::Asked> pulls_ ABSL_GUARDED_BY(mutex_);
   std::deque<absl::StatusOr<WeightsHeader>> pull_answers_ ABSL_GUARDED_BY(mutex_);
 };
 

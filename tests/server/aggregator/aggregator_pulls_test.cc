@@ -53,7 +53,7 @@ TEST_F(AggregatorPullsTest, AWorkerGetsWhatTheShardSends) {
 
   EXPECT_FALSE(Pull(1, 2, call).has_value());
 
-  const AggregatorPulls::Asked asked = shard_.AwaitPulls(1).front();
+  const GroupPulls::Asked asked = shard_.AwaitPulls(1).front();
   EXPECT_EQ(asked.identity, Request(1, 2).identity);
   EXPECT_EQ(asked.min_version, Version{2});
   EXPECT_FALSE(call.is_answered());
@@ -93,7 +93,7 @@ TEST_F(AggregatorPullsTest, OnePullUpwardIsForAllWhomItServes) {
 
   EXPECT_EQ(VersionOf(first.Await()), 3u);
   EXPECT_EQ(VersionOf(second.Await()), 3u);
-  const std::vector<AggregatorPulls::Asked> pulls = shard_.AwaitPulls(2);
+  const std::vector<GroupPulls::Asked> pulls = shard_.AwaitPulls(2);
   EXPECT_EQ(pulls[1].min_version, Version{6});
   EXPECT_FALSE(later.is_answered());
   shard_.AnswerPull(HeaderOf(7));
@@ -194,7 +194,7 @@ TEST_F(AggregatorPullsTest, AnswersOnlyMembersOfItsGroupThatFollow) {
 TEST_F(AggregatorPullsTest, AWorkerHasSoManyPullsOpen) {
   Start(2);
   Fetch(1);
-  std::vector<RecordingCall> calls(AggregatorPulls::kPullsOfWorkerMax);
+  std::vector<RecordingCall> calls(GroupPulls::kPullsOfWorkerMax);
   for (RecordingCall& call : calls) EXPECT_TRUE(Pull(0, 1, call).has_value());
   RecordingCall another;
 
