@@ -35,7 +35,7 @@ void VirtualUnits::Fetch() {
     const auto answer = AnswerTo(lab_.coordinator, request, /*is_last=*/false, reply);
     lab_.on_coordinator_called();
     waits_ = !answer.has_value();
-    if (waits_) return;
+    if (waits_) return on_result_(absl::OkStatus());
     status = *answer;
   }
   if (!status.ok()) return on_result_(status);
@@ -43,7 +43,7 @@ void VirtualUnits::Fetch() {
   if (!news.ok()) return on_result_(news.status());
   if (!news->has_value()) {
     waits_ = true;
-    return;
+    return on_result_(absl::OkStatus());
   }
   process_.At(process_.now() + lab_.world.network.latency, [this, news = **std::move(news)] {
     is_asking_ = false;

@@ -22,7 +22,8 @@ namespace slipstream {
 /// Not thread-safe: one owner.
 class VirtualUnits {
  public:
-  /// `progress` is read when a question is asked. `on_result` is called when an answer has come.
+  /// `progress` is read when a question is asked. `on_result` is called when an answer has come,
+  /// and when the coordinator has none for now.
   /// All arguments must outlive the object.
   VirtualUnits(const LabContext& lab, VirtualProcess& process, const Identity& identity,
                const std::vector<UnitProgress>& progress,

@@ -15,8 +15,8 @@ CLI::App* AddLabCommands(CLI::App& app, LabArguments& arguments) {
     command.add_option("--bin-dir", arguments.bin_dir, "Where ps_lab, ps_server and ps_worker lie")
         ->type_name("DIR");
   };
-  const auto add = [commands, &arguments, &add_bin_dir](const char* name, Action action, const char* doc,
-                                          const char* examples) {
+  const auto add = [commands, &arguments, &add_bin_dir](const char* name, Action action,
+                                                        const char* doc, const char* examples) {
     CLI::App* const command = commands->add_subcommand(name, doc);
     command->add_option("grid", arguments.grid, "The grid's file")
         ->type_name("GRID.YAML")

@@ -25,7 +25,13 @@ std::optional<Answer> GroupPulls::Pull(const Asked& asked, CallId call) {
   if (static_cast<size_t>(of_worker) >= kPullsOfWorkerMax) {
     return Answer{.refusal = absl::ResourceExhaustedError("the worker has too many pulls open")};
   }
-  const bool is_there = newest_.has_value() && AgeOf(newest_->header) >= AgeOf(asked);
+  bool is_there = newest_.has_value() && AgeOf(newest_->header) >= AgeOf(asked);
+  if (AgeOf(asked) == Age()) {
+    const std::optional<Asked> oldest = Next();
+    const bool joins = !oldest.has_value() || AgeOf(*oldest) == Age();
+    if (!joins && !is_there) return Answer{.refusal = absl::UnavailableError("no weights yet")};
+    is_there = !joins;
+  }
   open_[call] = {.asked = asked, .waits = !is_there};
   return is_there ? std::optional(NewestTo(call)) : std::nullopt;
 }

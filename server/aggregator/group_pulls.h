@@ -19,6 +19,11 @@ namespace slipstream {
 /// once; any other waits. While pulls wait, Next says what to fetch from the shard, and OnFetched
 /// follows.
 ///
+/// First weights (a pull for any version) are as new as the shard's. While nobody waits, the kept
+/// ones may be of long ago, so they are fetched. While others wait for a newer version, the kept
+/// ones are the newest but one at worst; if none are kept, the worker is sent to the shard, because
+/// the fetch under way may wait for this very worker's gradient.
+///
 /// A shard that will have nothing newer, or not before the run's next policy, answers with an older
 /// version than was asked for. All pulls that wait then get the newest weights there are.
 ///

@@ -30,7 +30,10 @@ void SimUnits::Fetch() {
                                   absl::StatusOr<std::optional<WorkNews>> news =
                                       asking_.OnReply(*reply, wish_.generation);
                                   if (!news.ok()) return on_result_(news.status());
-                                  if (!news->has_value()) return Fetch();
+                                  if (!news->has_value()) {
+                                    on_result_(absl::OkStatus());
+                                    return Fetch();
+                                  }
                                   is_asking_ = false;
                                   result_ = **std::move(news);
                                   on_result_(absl::OkStatus());

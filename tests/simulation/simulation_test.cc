@@ -41,7 +41,7 @@ TEST(WorkTest, AWorkerGetsAUnitWheneverItWantsOne) {
           ASSERT_TRUE(ledger.Report(kWorker, unit.id, unit.batches_done).ok());
         }
         if (given < total && queue.wanted() > 0) {
-          const std::optional<WorkLedger::Unit> unit = ledger.HandOut(kWorker, 1);
+          const std::optional<WorkLedger::Unit> unit = ledger.HandOut(kWorker, 1, queue.wanted());
           ASSERT_TRUE(unit) << given << " of " << total << " handed out";
           queue.Add({unit->number, unit->first, unit->batches});
           given += unit->batches;

@@ -102,6 +102,9 @@ class GradientClient {
   };
   virtual void OnOrders(const Orders& orders) = 0;
 
+  /// Notes that there is no work for now. What only helps mini-batches to come may end until then.
+  virtual void Rest() {}
+
   /// What the client asks of the coordinator.
   virtual WorkWish wish() const = 0;
 

@@ -30,8 +30,9 @@ namespace slipstream {
 /// newer than its last, or one of a later generation, and the shard answers once there is one; or
 /// in its place the aggregator of the worker's group, which then has asked the shard for the whole
 /// group. The values come into a buffer that nobody else reads; when they are complete, it is
-/// swapped with the buffer that Take copies from. So Take waits for no transfer, and takes no
-/// values of two versions of one shard. Both buffers together are as large as two models.
+/// swapped with the buffer that Take copies from. So Take waits for a transfer only where no
+/// weights are held yet, and takes no values of two versions of one shard. Both buffers together
+/// are as large as two models.
 ///
 /// Not thread-safe: one owner, which calls Take and Rest.
 class NewestWeights {

@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/limits.h"
+#include "worker/member/session_options.h"
 
 namespace slipstream {
 namespace {
@@ -28,19 +29,19 @@ ParameterClient::Options ParameterClient::Options::For(const RunSpec& run, const
                                                        const TensorLayout& layout,
                                                        const ShardMap& map,
                                                        const ShardOptions& shards) {
-  const PolicyTraits first = run.StageOf(0).consistency.traits();
+  const WorkerSession::Options session = SessionOptionsFor(run, joined.identity, map);
   const AlgorithmRow& algorithm = RowOf(run.worker.algorithm);
   return {.identity = joined.identity,
           .servers = joined.servers,
           .aggregators = joined.aggregators,
           .map = map,
-          .in_step = first.in_step,
-          .releases_unused = first.waits_for_members,
-          .quantum = run.quantum(),
-          .keeps_weights = algorithm.keeps_weights,
-          .pushes_per_fetch = run.pushes_per_fetch(),
+          .in_step = session.core.in_step,
+          .releases_unused = session.core.releases_unused,
+          .quantum = session.core.quantum,
+          .keeps_weights = session.core.keeps_weights,
+          .pushes_per_fetch = session.core.pushes_per_fetch,
           .has_free_lanes = run.worker.has_free_lanes(),
-          .pushes = run.pushes(),
+          .pushes = session.pushes,
           .changes_weights = run.workers_make_weights() ||
                              (algorithm.has_local_weights && !run.worker.lands_apart()),
           .sends_parts_ahead = run.worker.fragments() > 1,
@@ -116,7 +117,7 @@ absl::StatusOr<ParameterClient::Step> ParameterClient::Advance(uint32_t slot) {
       return Step(Compute{compute->batches});
     } else {
       if (std::holds_alternative<WorkerCore::AwaitUnit>(*action)) return Step(AwaitUnit{});
-      if (newest_ != nullptr) newest_->Rest();
+      Rest();
       return Step(Finished{});
     }
     if (!status.ok()) return Fail(status);
@@ -390,6 +391,10 @@ void ParameterClient::OnOrders(const Orders& orders) {
   MutexLock lock(mutex_);
   if (orders.work_ends) session_.core().OnWorkEnds();
   if (orders.steps > 0) session_.core().OnSteps(orders.steps);
+}
+
+void ParameterClient::Rest() {
+  if (newest_ != nullptr) newest_->Rest();
 }
 
 WorkWish ParameterClient::wish() const {

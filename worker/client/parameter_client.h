@@ -141,7 +141,8 @@ class ParameterClient final : public GradientClient {
   /// that its batches are not wanted any more.
   absl::StatusOr<Step> FetchForPush(uint32_t slot);
 
-  /// With free lanes, after Advance has named batches and before their BeginPush: copies the newest
+  /// With free lanes, after Advance has named batches and before their BeginPush (Advance itself
+  /// takes a slot's first weights so, and waits for them): copies the newest
   /// weights that have come into the slot's, and the slot's push is then relative to them. The
   /// listener hears of all weights, as if all had arrived. REQUIRES: the slot expects weights
   /// (ModelArenas::ExpectWeights).
@@ -191,6 +192,7 @@ class ParameterClient final : public GradientClient {
 
   absl::Status OnNews(const WorkNews& news) override;
   void OnOrders(const Orders& orders) override;
+  void Rest() override;
   WorkWish wish() const override;
   Done done() const override;
 

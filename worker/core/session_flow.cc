@@ -95,16 +95,20 @@ void SessionFlow::AwaitUnit(uint32_t settled) {
   NoteProgress();
   is_awaiting_unit_ = true;
   Ask(session_.wish());
-  OnNewsCame(absl::OkStatus());
+  HeedNews();
+}
+
+bool SessionFlow::HeedNews() {
+  const std::optional<WorkNews> news = TakeNews();
+  if (!news.has_value()) return false;
+  is_awaiting_unit_ = false;
+  Heed(*news, [this] { TakeTurn(); });
+  return true;
 }
 
 void SessionFlow::OnNewsCame(const absl::Status& status) {
   if (!status.ok()) return Fail(status);
-  if (!is_awaiting_unit_) return;
-  const std::optional<WorkNews> news = TakeNews();
-  if (!news.has_value()) return;
-  is_awaiting_unit_ = false;
-  Heed(*news, [this] { TakeTurn(); });
+  if (is_awaiting_unit_ && !HeedNews() && has_free_lanes_) RestNewest();
 }
 
 void SessionFlow::Prefetch(const std::function<void()>& then) {

@@ -56,16 +56,20 @@ class SessionFlow {
   /// Tells the core what the coordinator's last orders were.
   virtual void HeedOrders() = 0;
 
-  /// Make these calls, which Calls::others counts until they are over.
+  /// Pulls from these shards. Calls::others counts the calls until they are over.
   virtual void PullFrom(uint32_t slot, const std::vector<WorkerCore::ShardPull>& pulls) = 0;
+
+  /// Tells these shards that no gradient comes. Calls::others counts the calls until they are over.
   virtual void PushNothing(uint32_t slot, const std::vector<ShardId>& shards, bool pull) = 0;
 
   /// Computes and pushes the batches of the slot whose turn it is; NextTurn or TakeTurn follows.
   virtual void Compute() = 0;
 
-  /// Ask the coordinator, unless a question is under way or an answer is there, and return the
-  /// answer that has come. OnNewsCame follows each answer.
+  /// Asks the coordinator, unless a question is open or an answer waits. OnNewsCame follows when an
+  /// answer has come, and also if the coordinator has no work for now and is asked again.
   virtual void Ask(const WorkWish& wish) = 0;
+
+  /// Returns the answer that has come, once.
   virtual std::optional<WorkNews> TakeNews() = 0;
 
   // With free lanes: FollowNewest lets the lanes go on and returns whether weights of each shard
@@ -96,7 +100,7 @@ class SessionFlow {
   void OnTurn(const WorkerCore::Action& action);
   void NextTurn();
 
-  /// Those of the slot whose turn it is.
+  /// The batches of the slot whose turn it is.
   const BatchRanges& batches() const { return calls_[turn_].batches; }
 
   /// Returns whether the action is to compute batches().
@@ -122,6 +126,9 @@ class SessionFlow {
   };
 
   void AwaitUnit(uint32_t settled);
+
+  /// For a worker that waits for work: heeds the answer that has come. Returns whether one had.
+  bool HeedNews();
   void Heed(const WorkNews& news, const std::function<void()>& then);
 
   const bool has_free_lanes_;

@@ -10,7 +10,7 @@ void UnitQueue::Add(const WorkUnit& unit) {
   PS_CHECK(unit.batches > 0);
   if (is_closed_) return;
   PS_CHECK(units_.size() <= depth_ + 1);
-  LearnFromWait();
+  if (!unit.came_late) LearnFromWait();
   units_.push_back(unit);
 }
 
@@ -19,7 +19,7 @@ void UnitQueue::LearnFromWait() {
   if (had_work && left() == 0) {
     ahead_ = std::min(2 * ahead_ + quantum_, kWantedMax);
   } else if (left() > (depth_ + 1) * quantum_ + ahead_ / 2) {
-    ahead_ -= std::min(ahead_, quantum_);
+    ahead_ -= std::min(ahead_, std::max(quantum_, ahead_ / 4));
   }
 }
 

@@ -16,6 +16,9 @@ struct WorkUnit {
   uint64_t first = 0;
   uint64_t batches = 0;
 
+  /// Set if the coordinator had none for a while: the wait for it tells nothing of the link.
+  bool came_late = false;
+
   friend bool operator==(const WorkUnit&, const WorkUnit&) = default;
 };
 
@@ -32,8 +35,8 @@ struct UnitProgress {
 ///
 /// While a unit is on its way, the worker goes on with those at hand. Over a slow or busy link that
 /// takes several pushes, and at the end of the work, where units are small, it would run out again
-/// and again. So a queue that ran out asks earlier for the next units, and for larger ones; less
-/// so again once they come early.
+/// and again. So a queue that ran out asks earlier for the next units, and for larger ones, and
+/// about as late as needed again once they come early.
 ///
 /// Not thread-safe: one owner.
 class UnitQueue {
@@ -76,10 +79,10 @@ class UnitQueue {
   /// False once it is known that at most `count` mini-batches are left, including those in flight.
   bool has_more(uint64_t count = 1) const { return !is_closed_ || left() > count; }
 
-  /// The number of mini-batches that the unit should have at least that is to be asked for now; 0
-  /// if none is. One is while more units may come, and the mini-batches at hand fill at most one
-  /// push more than may be in flight, and what is done while it is on its way. At most `depth`
-  /// units are at hand then, and one more where asking takes long.
+  /// The least number of mini-batches that the next unit should have, if one is to be asked for
+  /// now; else 0. A unit is asked for when the mini-batches at hand last about as long as an answer
+  /// takes: those in flight, one push more, and ahead_. `depth` units may be at hand then, and one
+  /// more while ahead_ is above 0.
   uint64_t wanted() const;
 
   std::vector<UnitProgress> progress() const;

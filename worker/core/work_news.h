@@ -13,8 +13,7 @@ namespace slipstream {
 
 /// What a worker asks of the coordinator.
 struct WorkWish {
-  /// The number of mini-batches that a unit should have at least that is to be asked for now, so
-  /// that it comes in time; 0 if none is.
+  /// How many mini-batches the next unit should have at least. 0: no unit is needed yet.
   uint64_t batches = 0;
 
   /// The newest generation of a shard that the worker knows.

@@ -181,8 +181,9 @@ class WorkerCore {
   absl::Status OnRepeatedReply(ShardId shard, const PushReply& reply, uint32_t slot = 0);
 
   /// Notes that `shard` sends weights, which replace those held of it, or those that the worker
-  /// goes on from. Fails if the shard's version went back within a generation, or if it is to name
-  /// work and names none.
+  /// goes on from. Weights from before the stage's `since` are not held, and Next() says to pull.
+  /// Fails if the shard's version went back within a generation, or if it is to name work and names
+  /// none.
   absl::Status OnWeights(ShardId shard, const WeightsHeader& header, uint32_t slot = 0);
 
   /// Notes that every shard has answered the push of the batches that the slot began. REQUIRES:

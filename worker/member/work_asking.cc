@@ -41,8 +41,12 @@ absl::StatusOr<std::optional<WorkNews>> WorkAsking::OnReply(const v1::GetWorkRep
     case v1::GetWorkReply::UNIT:
       if (reply.batches() == 0) return absl::InternalError("the coordinator sent an empty unit");
       newest_unit_ = reply.unit();
-      return WorkUnit{reply.unit(), reply.first_batch(), reply.batches()};
+      return WorkUnit{.id = reply.unit(),
+                      .first = reply.first_batch(),
+                      .batches = reply.batches(),
+                      .came_late = std::exchange(has_waited_, false)};
     default:
+      has_waited_ = true;
       return std::nullopt;
   }
 }

@@ -47,6 +47,7 @@ class WorkAsking {
   ConsistencySpec consistency_;  // In this stage.
   uint32_t stage_ = 0;           // The stage that results were given for.
   uint64_t newest_unit_ = 0;
+  bool has_waited_ = false;  // The coordinator had no unit since the last one.
 };
 
 }  // namespace slipstream

@@ -38,9 +38,15 @@ std::optional<UnitFetcher::Result> UnitFetcher::Take() {
   return std::exchange(result_, std::nullopt);
 }
 
-UnitFetcher::Result UnitFetcher::Await() {
+UnitFetcher::Result UnitFetcher::Await(const std::function<void()>& on_no_work) {
+  {
+    MutexLock lock(mutex_);
+    PS_CHECK(is_asked_ || result_);
+    while (!result_ && !has_no_work_) changed_.Wait(mutex_);
+    if (result_) return *std::exchange(result_, std::nullopt);
+  }
+  on_no_work();
   MutexLock lock(mutex_);
-  PS_CHECK(is_asked_ || result_);
   while (!result_) changed_.Wait(mutex_);
   return *std::exchange(result_, std::nullopt);
 }
@@ -58,6 +64,7 @@ void UnitFetcher::Run() {
     MutexLock lock(mutex_);
     result_ = std::move(result);
     is_asked_ = false;
+    has_no_work_ = false;
     changed_.NotifyAll();
   }
 }
@@ -76,6 +83,9 @@ UnitFetcher::Result UnitFetcher::Fetch(const WorkWish& wish) {
     absl::StatusOr<std::optional<WorkNews>> news = asking_.OnReply(*reply, wish.generation);
     if (!news.ok()) return news.status();
     if (news->has_value()) return **std::move(news);
+    MutexLock lock(mutex_);
+    has_no_work_ = true;
+    changed_.NotifyAll();
   }
   return absl::CancelledError("stopped");
 }

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_WORKER_TRAINING_UNIT_FETCHER_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <thread>
 
@@ -41,8 +42,9 @@ class UnitFetcher {
   /// Returns a result that has arrived, once; nothing if none has arrived or none was asked for.
   std::optional<Result> Take();
 
-  /// Waits for the result and returns it. REQUIRES: Ask was called since the last result.
-  Result Await();
+  /// Waits for the result and returns it. `on_no_work` is called if the coordinator has none for
+  /// now. REQUIRES: Ask was called since the last result.
+  Result Await(const std::function<void()>& on_no_work = [] {});
 
  private:
   void Run();
@@ -57,6 +59,7 @@ class UnitFetcher {
   CondVar changed_;
   bool is_closing_ ABSL_GUARDED_BY(mutex_) = false;
   bool is_asked_ ABSL_GUARDED_BY(mutex_) = false;
+  bool has_no_work_ ABSL_GUARDED_BY(mutex_) = false;  // As the last reply says.
   WorkWish wish_ ABSL_GUARDED_BY(mutex_);
   std::optional<Result> result_ ABSL_GUARDED_BY(mutex_);
 

@@ -29,10 +29,11 @@ absl::Status WorkSource::AwaitUnit() {
   }
   TellFigures();
   units_.Ask(client_.wish());
-  return Heed(units_.Await());
+  return Heed(units_.Await([this] { client_.Rest(); }));
 }
 
 absl::Status WorkSource::Prefetch() {
+  TellFigures();  // The coordinator gives no more to a worker that seems to hold enough.
   if (const WorkWish wish = client_.wish(); wish.batches > 0) units_.Ask(wish);
   const std::optional<UnitFetcher::Result> news = units_.Take();
   return news ? Heed(*news) : absl::OkStatus();

@@ -48,7 +48,8 @@ constexpr Assumption kAssumptions[] = {
     {"processors_use", "CPU", "computing, updates and copies of this run alone"},
     {"overlap", "overlap", "computing / (computing + communication that is not hidden)"},
     {"overlap_whole", "whole",
-     "overlap with the first weights, which all workers pull at once at the start"},
+     "overlap with the first weights, which all workers (with free lanes in a tree, aggregators) "
+     "pull at the start"},
     {"server_memory", "server memory", "at its peak, as psctl validate has it"},
     {"worker_memory", "worker memory", "beside its data, on a processor"},
     {"machine_memory", "one machine",

@@ -68,8 +68,8 @@ struct Prediction {
   uint64_t machine_memory = 0;  // Of all processes, if one machine has them.
 
   /// Compute / (compute + communication that was not hidden), once a run goes on evenly, and with
-  /// the first weights, which all workers take at once (with free lanes their aggregators for them);
-  /// absent if nothing says how long a run is.
+  /// the first weights, which all workers take at once (with free lanes their aggregators for
+  /// them); absent if nothing says how long a run is.
   double overlap = 0;
   std::optional<double> overlap_whole;
 

@@ -27,10 +27,22 @@ void WorkLedger::ExtendTo(uint64_t end) {
   end_ = end;
 }
 
-uint64_t WorkLedger::NextSize(uint64_t workers, uint64_t wanted) const {
+uint64_t WorkLedger::Undone(WorkerId worker) const {
+  const auto holds = held_.find(worker);
+  if (holds == held_.end()) return 0;
+  uint64_t undone = 0;
+  for (const auto& [number, held] : holds->second) undone += held.batches - held.done;
+  return undone;
+}
+
+uint64_t WorkLedger::NextSize(WorkerId worker, uint64_t workers, uint64_t wanted) const {
   const uint64_t remaining = std::min(per_epoch_ - next_ % per_epoch_, end_ - next_);
   const bool ends_work = next_ + remaining == end_;
-  const uint64_t most = ends_work ? remaining / workers : per_epoch_ / (2 * workers);
+  uint64_t most = per_epoch_ / (2 * workers);
+  if (ends_work) {
+    const uint64_t share = remaining / workers;
+    most = share - std::min(share, Undone(worker));
+  }
   const uint64_t batches =
       std::max({uint64_t{1}, remaining / (2 * workers), std::min(wanted, most)});
   const uint64_t quantum = pushes_.batches;
@@ -50,7 +62,7 @@ std::optional<WorkLedger::Unit> WorkLedger::HandOut(WorkerId worker, uint32_t wo
     returned_.erase(returned_.begin());
   } else if (next_ < end_) {
     unit.first = next_;
-    unit.batches = NextSize(std::max(1u, workers), wanted);
+    unit.batches = NextSize(worker, std::max(1u, workers), wanted);
     next_ += unit.batches;
   } else {
     return std::nullopt;

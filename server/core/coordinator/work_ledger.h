@@ -16,8 +16,9 @@ namespace slipstream {
 /// Work is handed out in units of max(1, remaining / 2λ) mini-batches of the current epoch, rounded
 /// up to the mini-batches of whole pushes. Units are large at first, so that the coordinator is
 /// rarely asked, and small towards the end, so that an epoch ends for all workers at about the same
-/// time. A worker that needs more of them while it asks (over a busy link) gets more: up to
-/// per_epoch / 2λ, and remaining / λ at the end of the work, where others would wait for it.
+/// time. A worker may ask for larger units, if it does several mini-batches while it waits for an
+/// answer (over a busy link). It gets up to per_epoch / 2λ; in the last units of the work, so much
+/// that it holds no more than remaining / λ, as others would wait for it.
 /// Mini-batches that a dead worker had not finished are handed out again, before any new ones.
 ///
 /// Invariants:
@@ -124,7 +125,10 @@ class WorkLedger {
   using Units = std::map<uint64_t, Held>;
 
   /// Returns the number of mini-batches of the next new unit.
-  uint64_t NextSize(uint64_t workers, uint64_t wanted) const;
+  uint64_t NextSize(WorkerId worker, uint64_t workers, uint64_t wanted) const;
+
+  /// Returns the number of mini-batches that the worker holds and has not done.
+  uint64_t Undone(WorkerId worker) const;
   void Count(uint64_t first, uint64_t batches);
 
   // Constant after construction.

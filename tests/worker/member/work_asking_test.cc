@@ -49,6 +49,15 @@ TEST_F(WorkAskingTest, ARequestNamesTheLastUnitSoThatALostAnswerIsGivenAgain) {
   EXPECT_EQ(asking_.Request({{.id = 3, .batches_done = 1}}, {}).progress(0).batches_done(), 1u);
 }
 
+TEST_F(WorkAskingTest, AUnitThatTheCoordinatorLackedForAWhileCameLate) {
+  v1::GetWorkReply none;
+  none.set_state(State::WAIT);
+  EXPECT_EQ(News(none), std::nullopt);
+
+  EXPECT_TRUE(std::get<WorkUnit>(News(Unit(3, 2)).value()).came_late);
+  EXPECT_FALSE(std::get<WorkUnit>(News(Unit(4, 2)).value()).came_late);
+}
+
 TEST_F(WorkAskingTest, AUnitWithoutBatchesIsTheCoordinatorsFault) {
   EXPECT_EQ(asking_.OnReply(Unit(3, 0), {}).status().code(), absl::StatusCode::kInternal);
 }

@@ -70,6 +70,8 @@ TEST(WorkLedgerTest, AWorkerGetsWhatItDoesWhileItAsksButNoMoreThanItsShare) {
   while (ledger.done() < 2 * kPerEpoch - 13) size_of_next(1);
   EXPECT_EQ(size_of_next(2), 2u);    // Of 13.
   EXPECT_EQ(size_of_next(100), 2u);  // Of 11: more than its share would make the others wait.
+  EXPECT_EQ(ledger.HandOut(kAda, 4, 100)->batches, 2u);  // Of 9,
+  EXPECT_EQ(ledger.HandOut(kAda, 4, 100)->batches, 1u);  // and it has its share.
 }
 
 TEST(WorkLedgerTest, TheUnfinishedPartOfADeadWorkersUnitsIsHandedOutFirst) {
