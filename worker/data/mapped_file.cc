@@ -23,6 +23,11 @@ class Mapping;
 // not named.
 std::array<std::atomic<const Mapping*>, 32> mappings;
 
+std::atomic<uint64_t> mapped_bytes = 0;
+
+// What SIGBUS led to before this file's handler; written before that can be called.
+struct sigaction action_before = {};
+
 /// A mapped file.
 ///
 /// Thread-safe: const after construction.
@@ -35,6 +40,7 @@ class Mapping {
                           path)),
         begin_(begin),
         size_(size) {
+    mapped_bytes += size;
     for (std::atomic<const Mapping*>& place : mappings) {
       const Mapping* none = nullptr;
       if (place.compare_exchange_strong(none, this)) return;
@@ -46,6 +52,7 @@ class Mapping {
       if (place.compare_exchange_strong(self, nullptr)) break;
     }
     munmap(begin_, size_);
+    mapped_bytes -= size_;
   }
   Mapping(const Mapping&) = delete;
   Mapping& operator=(const Mapping&) = delete;
@@ -65,14 +72,17 @@ class Mapping {
 
 /// The system sends SIGBUS where a page of a mapped file cannot be had.
 void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
+  if (info->si_code == BUS_MCEERR_AO) return;  // Of bad memory that nothing has used.
+  const bool is_of_access = info->si_code > 0;
   for (const std::atomic<const Mapping*>& place : mappings) {
-    const Mapping* const mapping = place.load();
+    const Mapping* const mapping = is_of_access ? place.load() : nullptr;
     if (mapping == nullptr || !mapping->Has(info->si_addr)) continue;
     const std::string_view text = mapping->lost_text();
     (void)!write(STDERR_FILENO, text.data(), text.size());
     std::_Exit(static_cast<int>(ExitCode::kIo));
   }
-  std::signal(signal, SIG_DFL);  // Not ours: the access is repeated, and ends the program.
+  sigaction(signal, &action_before, nullptr);  // Not ours: the access is repeated.
+  if (!is_of_access) (void)raise(signal);      // Some process has sent it: kill -BUS.
 }
 
 void GuardMappings() {
@@ -81,7 +91,7 @@ void GuardMappings() {
     action.sa_sigaction = OnBusError;
     action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
-    return sigaction(SIGBUS, &action, nullptr) == 0;
+    return sigaction(SIGBUS, &action, &action_before) == 0;
   }();
   (void)guarded;
 }
@@ -101,7 +111,29 @@ bool Touch(std::span<const uint8_t> bytes, const std::string& path, const ReadPr
   return true;
 }
 
+/// Reads the whole file, which has `size` bytes, into memory.
+absl::StatusOr<SharedBytes> ReadWhole(const OpenFile& file, const std::string& path, size_t size,
+                                      const ReadProgress& progress) {
+  Bytes bytes(size);
+  for (size_t at = 0; at < size;) {
+    const size_t piece = std::min(kReportedBytes, size - at);
+    const ssize_t got = pread(fileno(file.get()), &bytes[at], piece, static_cast<off_t>(at));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) {
+      return absl::DataLossError(
+          fmt::format("{}: cannot be read: {}", path,
+                      got < 0 ? strerror(errno) : "it has become shorter meanwhile"));
+    }
+    at += static_cast<size_t>(got);
+    const double share = static_cast<double>(at) / static_cast<double>(size);
+    if (progress && !progress(path, share)) return absl::CancelledError("stopped");
+  }
+  return SharedBytes(std::move(bytes));
+}
+
 }  // namespace
+
+uint64_t MappedBytes() { return mapped_bytes; }
 
 SharedBytes::SharedBytes(Bytes own) {
   const auto kept = std::make_shared<const Bytes>(std::move(own));
@@ -128,9 +160,13 @@ absl::StatusOr<SharedBytes> MapFile(const OpenFile& file, const std::string& pat
   if (absl::Status memory = CheckMemory(path, *size); !memory.ok()) return memory;
   // Private, as some file systems refuse to share; the pages are the page cache's all the same.
   void* const begin = mmap(nullptr, *size, PROT_READ, MAP_PRIVATE, fileno(file.get()), 0);
-  if (begin == MAP_FAILED) {
-    return absl::DataLossError(fmt::format("{}: cannot be mapped: {}", path, strerror(errno)));
+  if (begin == MAP_FAILED && (errno == ENOMEM || errno == EAGAIN)) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: no room to map {} bytes: {}; raise ulimit -v, or use less data", path,
+                    *size, strerror(errno)));
   }
+  // Some file systems cannot map.
+  if (begin == MAP_FAILED) return ReadWhole(file, path, *size, progress);
   GuardMappings();
   auto mapping = std::make_shared<const Mapping>(path, begin, *size);
   const std::span<const uint8_t> bytes = mapping->bytes();

@@ -1,9 +1,12 @@
 #include "worker/data/mapped_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -114,6 +117,63 @@ TEST(MapFileDeathTest, AFileThatBecomesShorterEndsTheProgramWithItsName) {
 
   EXPECT_EXIT(read_what_is_cut(), testing::ExitedWithCode(static_cast<int>(ExitCode::kIo)),
               "error: .*/second: it has become shorter, or cannot be read any more");
+}
+
+// A worker that ends with kTemporary is started again.
+TEST(MapFileTest, TooFewAddressesAreALackOfMemory) {
+  const TempDirectory directory;
+  directory.Write("file", Bytes());
+  std::filesystem::resize_file(directory.path() + "/file", size_t{60} << 20);
+  uint64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  const rlimit tight = {.rlim_cur = pages * static_cast<uint64_t>(getpagesize()) + (30 << 20),
+                        .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
+
+  const absl::StatusOr<SharedBytes> bytes = MapFile(directory.path() + "/file");
+
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_EQ(bytes.status().code(), absl::StatusCode::kResourceExhausted) << bytes.status();
+}
+
+TEST(MapFileTest, ReadsWhatCannotBeMapped) {
+  const std::string path = "/sys/kernel/notes";  // Its file system maps no files.
+  std::ifstream file(path, std::ios::binary);
+  if (!file) GTEST_SKIP() << "there is no " << path;
+  const Bytes expected(std::istreambuf_iterator<char>(file), {});
+  const uint64_t before = MappedBytes();
+
+  const absl::StatusOr<SharedBytes> bytes = MapFile(path);
+
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_TRUE(Copied(*bytes) == expected);
+  EXPECT_EQ(MappedBytes(), before);
+}
+
+TEST(MapFileTest, CountsWhatIsMapped) {
+  const TempDirectory directory;
+  directory.Write("file", Pattern(20'000));
+  const uint64_t before = MappedBytes();
+  {
+    const absl::StatusOr<SharedBytes> bytes = MapFile(directory.path() + "/file");
+    EXPECT_EQ(MappedBytes(), before + 20'000);
+  }
+  EXPECT_EQ(MappedBytes(), before);
+}
+
+TEST(MapFileDeathTest, OtherBusErrorsDoWhatTheyDidBefore) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // No file has been mapped there.
+  const TempDirectory directory;
+  directory.Write("file", Pattern(20'000));
+  const auto be_sent_one = [&] {
+    std::signal(SIGBUS, [](int) { std::_Exit(7); });
+    const absl::StatusOr<SharedBytes> bytes = MapFile(directory.path() + "/file");
+    (void)raise(SIGBUS);
+  };
+
+  EXPECT_EXIT(be_sent_one(), testing::ExitedWithCode(7), "");
 }
 
 TEST(MapOrUnpackTest, UnpacksWhatIsPacked) {
