@@ -26,6 +26,7 @@
 #include "worker/compute/open_device.h"
 #include "worker/core/heartbeat_times.h"
 #include "worker/data/load_data.h"
+#include "worker/data/mapped_file.h"
 #include "worker/data/model_fit.h"
 #include "worker/model/initial_values.h"
 #include "worker/training/evaluator.h"
@@ -180,7 +181,9 @@ absl::Status WorkerProgram::PreparePlans() {
 
 absl::Status WorkerProgram::CheckModelMemory(bool on_processor) const {
   const WorkerMemory needed = WorkerMemoryNeeded(net_, settings_, on_processor);
-  const uint64_t available = AvailableMemoryBytes();
+  // The system counts the pages of mapped data as free.
+  const uint64_t free = AvailableMemoryBytes();
+  const uint64_t available = free - std::min(free, MappedBytes());
   if (needed.bytes() <= available) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
       "no memory for the model: this worker needs about {} ({} to train, {} to measure the weights "
