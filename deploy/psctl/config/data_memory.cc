@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +17,7 @@ namespace {
 constexpr uint64_t kCifar10FileBytes = uint64_t{10'000} * 3073;
 constexpr uint64_t kCifar10Files = 6;
 constexpr uint64_t kCifar10Examples = 60'000;
+constexpr uint64_t kCsvSampleBytes = uint64_t{1} << 20;
 
 /// The memory of one file's values.
 struct FileMemory {
@@ -61,15 +63,17 @@ std::optional<FileMemory> IdxFile(const std::string& name) {
   return std::nullopt;
 }
 
-/// Arrays of bytes and of fp32 are mapped; others become fp32.
-std::optional<FileMemory> NpyFile(const std::string& path) {
+/// Examples that are bytes or fp32 are mapped; others, and all answers, become values of four
+/// bytes.
+std::optional<FileMemory> NpyFile(const std::string& path, bool are_answers) {
   const std::optional<uint64_t> size = SizeOf(path);
   if (!size) return std::nullopt;
   const std::string header = Take(path, 0, 256);
   const auto has = [&header](std::string_view text) {
     return header.find(text) != std::string::npos;
   };
-  if (has("'fortran_order': False") && (has("'<f4'") || has("'|u1'"))) return FileMemory{*size};
+  const bool can_be_mapped = has("'fortran_order': False") && (has("'<f4'") || has("'|u1'"));
+  if (can_be_mapped && !are_answers) return FileMemory{*size};
   constexpr std::string_view kKey = "'descr': '";
   const size_t width_at = header.find(kKey) + kKey.size() + 2;
   const char width = width_at < header.size() ? header[width_at] : '4';
@@ -77,11 +81,16 @@ std::optional<FileMemory> NpyFile(const std::string& path) {
   return FileMemory{*size / (is_known ? width - '0' : 4) * sizeof(float), false};
 }
 
-/// A table's value has four characters or more, with the comma behind it, as text.
+/// A table's values become fp32. They are as dense in all of it as at its begin.
 std::optional<FileMemory> CsvFile(const std::string& path) {
   const std::optional<uint64_t> size = SizeOf(path);
   if (!size) return std::nullopt;
-  return FileMemory{*size, false};
+  const std::string begin = Take(path, 0, std::min<uint64_t>(*size, kCsvSampleBytes));
+  if (begin.empty()) return FileMemory{0, false};
+  const auto values = std::ranges::count_if(begin, [](char c) { return c == ',' || c == '\n'; });
+  const double density = static_cast<double>(values) / static_cast<double>(begin.size());
+  const double bytes = density * static_cast<double>(*size) * sizeof(float);
+  return FileMemory{static_cast<uint64_t>(bytes), false};
 }
 
 std::optional<DataMemory> OfIdx(const DataSpec& data, uint64_t answer_bytes) {
@@ -99,10 +108,9 @@ std::optional<DataMemory> OfIdx(const DataSpec& data, uint64_t answer_bytes) {
 std::optional<DataMemory> OfNpy(const DataSpec& data) {
   DataMemory memory;
   for (const char* split : {"train", "test"}) {
-    const auto examples = NpyFile(fmt::format("{}/X_{}.npy", data.path, split));
-    auto answers = NpyFile(fmt::format("{}/y_{}.npy", data.path, split));
+    const auto examples = NpyFile(fmt::format("{}/X_{}.npy", data.path, split), false);
+    const auto answers = NpyFile(fmt::format("{}/y_{}.npy", data.path, split), true);
     if (!examples || !answers) return std::nullopt;
-    answers->is_mapped = false;
     Add(*examples, memory);
     Add(*answers, memory);
   }

@@ -55,6 +55,22 @@ bool LetsNothingBeyond(StalenessGuardSpec::Action action) {
   return action == Action::kReject || action == Action::kBlock || action == Action::kDrop;
 }
 
+/// Returns whether workers compute on a processor, or may find no GPU.
+bool MayUseProcessor(const RunSpec& spec) {
+  const DeviceChoice::Kind kind = spec.compute.device.kind;
+  return kind == DeviceChoice::Kind::kCpu || kind == DeviceChoice::Kind::kAuto ||
+         spec.worker.threads > 1;
+}
+
+/// Returns what the aggregators of all groups hold: the gradients that their workers have under
+/// way, as many composites, and with free lanes the version that they hand on and the next.
+uint64_t AggregatorBytes(const RunSpec& spec, uint64_t parameters) {
+  const uint64_t under_way = spec.training.pipeline_depth;
+  const uint64_t versions = spec.worker.has_free_lanes() ? 2 : 0;
+  const uint64_t arrays = (spec.cluster.tree.fanout + uint64_t{1}) * under_way + versions;
+  return spec.cluster.groups() * arrays * parameters * sizeof(float);
+}
+
 /// Computes what follows from the model.
 absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
   const absl::StatusOr<NetShapes> net = ShapesOf(spec.model);
@@ -73,7 +89,7 @@ absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
     largest = std::max<uint64_t>(largest, shard.size());
   }
   plan.server_bytes = ShardBytesNeeded(largest, spec);
-  const WorkerMemory worker = WorkerMemoryNeeded(*net, spec);
+  const WorkerMemory worker = WorkerMemoryNeeded(*net, spec, MayUseProcessor(spec));
   plan.worker_bytes = worker.bytes();
   plan.evaluation_bytes = worker.evaluation;
   plan.data = DataMemoryNeeded(spec, *net);
@@ -82,7 +98,8 @@ absl::Status PlanShards(const RunSpec& spec, RunPlan& plan) {
   const uint64_t programs = uint64_t{servers} * spec.cluster.groups() + workers;
   // One worker measures at a time, and mostly the same.
   plan.machine_bytes = programs * kProgramBytes + servers * plan.server_bytes + data.shared +
-                       workers * (data.each + worker.training) + worker.evaluation;
+                       workers * (data.each + worker.training) + worker.evaluation +
+                       AggregatorBytes(spec, plan.parameters);
   if (RowOf(spec.optimizer.staleness_scaling).uses_base_weights) {
     RunSpec without = spec;
     without.optimizer.staleness_scaling = kDefaultScaling;
@@ -189,8 +206,10 @@ std::string MemoryText(const RunPlan& plan) {
 }
 
 /// Returns "42.0 MiB beside its data, on a processor: 12.0 MiB to train, 30.0 MiB to measure"
-std::string WorkerMemoryText(const RunPlan& plan) {
-  const std::string all = BytesText(plan.worker_bytes) + " beside its data, on a processor";
+std::string WorkerMemoryText(const RunSpec& spec, const RunPlan& plan) {
+  const std::string all =
+      fmt::format("{} beside its data{}", BytesText(plan.worker_bytes),
+                  MayUseProcessor(spec) ? ", on a processor" : " and its GPU's own memory");
   if (plan.evaluation_bytes == 0) return all;
   return fmt::format("{}: {} to train, {} to measure", all,
                      BytesText(plan.worker_bytes - plan.evaluation_bytes),
@@ -247,7 +266,7 @@ std::string PlanText(const RunSpec& spec, const RunPlan& plan) {
        fmt::format("{}{:.3g}{}", plan.is_staleness_bounded ? "at most " : "",
                    plan.expected_staleness, of_last)},
       {"server memory, at most", is_known ? MemoryText(plan) : unknown},
-      {"worker memory, about", is_known ? WorkerMemoryText(plan) : unknown},
+      {"worker memory, about", is_known ? WorkerMemoryText(spec, plan) : unknown},
       {"epochs", spec.is_endless() ? "until a worker or psctl stop ends it, or by max_seconds"
                                    : fmt::format("{}", spec.training.epochs)},
       {"batches per epoch", BatchesText(spec, plan)},

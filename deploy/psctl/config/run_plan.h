@@ -40,8 +40,8 @@ struct RunPlan {
   uint64_t server_bytes = 0;
   uint64_t base_weights_bytes = 0;
 
-  /// The main memory that a ps_worker which computes on a processor takes beside its data, and the
-  /// part of it for measurements on the test set. Unknown as server_bytes is.
+  /// The main memory that a ps_worker takes beside its data, and the part of it for measurements on
+  /// the test set: on a processor, unless compute.device is a GPU. Unknown as server_bytes is.
   uint64_t worker_bytes = 0;
   uint64_t evaluation_bytes = 0;
 

@@ -66,8 +66,17 @@ TEST_F(DataMemoryTest, ArraysAreSharedIfTheyAreMapped) {
   directory_.Write("X_train.npy", NpyArray<double>("<f8", "(100, 1)", std::vector<double>(100)));
   const auto memory = Needed(DataSpec::Format::kNpy);
   EXPECT_EQ(memory->shared, floats.size());
-  EXPECT_GE(memory->each, 400u);
-  EXPECT_LE(memory->each, 400u + 2 * labels.size() + 128);
+  EXPECT_GE(memory->each, 400u + 2 * 400);
+  EXPECT_LE(memory->each, 400u + 2 * 4 * labels.size() + 128) << "labels have four bytes";
+}
+
+TEST_F(DataMemoryTest, TablesTakeWhatTheirValuesDo) {
+  std::string table;
+  for (int row = 0; row < 300'000; ++row) table += "0,7\n";
+  directory_.Write("train.csv", table);
+  directory_.Write("test.csv", "0.12345,7\n");
+
+  EXPECT_EQ(Needed(DataSpec::Format::kCsv)->each, 600'000u * 4 + 2 * 4);
 }
 
 }  // namespace

@@ -162,6 +162,31 @@ TEST(RunPlanTest, SaysWhatAWorkerTakesBesideItsData) {
   EXPECT_EQ(PlanJson(spec, *plan)["worker_bytes"], plan->worker_bytes);
 }
 
+TEST(RunPlanTest, CountsWhatAggregatorsHold) {
+  RunSpec spec = Spec();
+  const auto plan = PlanRun(spec);
+  spec.cluster.tree.fanout = 8;
+
+  const auto tree = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok() && tree.ok());
+  const uint64_t arrays = uint64_t{spec.cluster.groups()} * 9 * spec.training.pipeline_depth;
+  EXPECT_GE(tree->machine_bytes, plan->machine_bytes + arrays * plan->parameters * sizeof(float));
+}
+
+TEST(RunPlanTest, AGpuHoldsTheValuesBetweenLayers) {
+  RunSpec spec = Spec();
+  const auto plan = PlanRun(spec);
+  spec.compute.device.kind = DeviceChoice::Kind::kAnyCuda;
+
+  const auto on_gpu = PlanRun(spec);
+
+  ASSERT_TRUE(plan.ok() && on_gpu.ok());
+  EXPECT_LT(on_gpu->worker_bytes, plan->worker_bytes);
+  EXPECT_EQ(MemoryWarning(spec, on_gpu->machine_bytes), "");
+  EXPECT_THAT(PlanText(spec, *on_gpu), HasSubstr("beside its data and its GPU's own memory"));
+}
+
 TEST(RunPlanTest, CountsSharedDataOnceAndTheRestForEachProcess) {
   RunSpec spec = Spec();
   spec.data.format = DataSpec::Format::kCifar10;
