@@ -56,11 +56,8 @@ std::string LastPhase(const std::string& directory) {
 }
 
 void NoteDivergence(const Json& summary, RunRecord& record) {
-  const auto number = [&summary](const char* pointer) {
-    return static_cast<uint64_t>(NumberAt(summary, pointer).value_or(0));
-  };
-  record.divergence = {.epoch = number("/divergence/epoch"),
-                       .updates = number("/divergence/updates")};
+  record.divergence = {.epoch = CountAt(summary, "/divergence/epoch"),
+                       .updates = CountAt(summary, "/divergence/updates")};
   const std::optional<KnownExamples> known = FindKnownExamples(record.settings.data.format);
   std::optional<double>& accuracy = record.figures[kAccuracyFigure];
   const bool has_classes = record.settings.data.from == SuppliedBy::kSettings &&

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_COMPARE_SUMMARY_VALUES_H_
 
 #include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -22,6 +23,13 @@ inline std::optional<double> NumberAt(const nlohmann::json& json, const char* po
   const nlohmann::json::json_pointer place(pointer);
   if (!json.contains(place) || !json.at(place).is_number()) return std::nullopt;
   return json.at(place).get<double>();
+}
+
+/// Returns a whole number from a file; 0 for what is none, or below 0.
+inline uint64_t CountAt(const nlohmann::json& json, const char* pointer) {
+  const double number = NumberAt(json, pointer).value_or(0);
+  if (!(number > 0)) return 0;
+  return number < 0x1p64 ? static_cast<uint64_t>(number) : std::numeric_limits<uint64_t>::max();
 }
 
 inline std::string TextAt(const nlohmann::json& json, const char* pointer) {

@@ -104,13 +104,17 @@ bool LabDirectory::IsLocked() const {
 std::optional<std::string> LabDirectory::BuildOf(const std::string& id) const {
   std::error_code error;
   if (fs::exists(CellPath(id), error)) return build_;
+  if (fs::exists(FailedPath(id), error)) return std::nullopt;  // That of others does not hide it.
   const auto other = others_.find(id);
   return takes_any_build_ && other != others_.end() ? std::optional(other->second) : std::nullopt;
 }
 
 std::string LabDirectory::UnusedText(const std::vector<Cell>& cells) const {
-  const auto count = std::ranges::count_if(
-      cells, [this](const Cell& cell) { return others_.contains(cell.id) && !BuildOf(cell.id); });
+  const auto count = std::ranges::count_if(cells, [this](const Cell& cell) {
+    std::error_code error;
+    return others_.contains(cell.id) && !BuildOf(cell.id) &&
+           !fs::exists(FailedPath(cell.id), error);
+  });
   if (count == 0) return "";
   return fmt::format("; {} of another build left unused (--any-build takes them)",
                      CountText(static_cast<size_t>(count), "cell"));
@@ -174,7 +178,7 @@ std::optional<CellCost> LabDirectory::CostOf(const std::string& id) const {
   const auto number = [&json](const char* pointer) { return NumberAt(json, pointer).value_or(0); };
   return CellCost{.wall_seconds = number("/wall_seconds"),
                   .cpu_seconds = number("/cpu_seconds"),
-                  .peak_bytes = static_cast<uint64_t>(number("/peak_bytes"))};
+                  .peak_bytes = CountAt(json, "/peak_bytes")};
 }
 
 }  // namespace slipstream

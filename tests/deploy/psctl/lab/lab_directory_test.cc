@@ -82,6 +82,11 @@ TEST_F(LabDirectoryTest, ResultsOfAnotherBuildCountIfTheyAreWanted) {
   EXPECT_EQ(any.StateOf(cell().id), CellState::kDone);
   EXPECT_EQ(any.BuildOf(cell().id), "0000aaaa");
   EXPECT_EQ(any.UnusedText(grid_.cells.cells), "");
+
+  // But they do not hide a failure of this build.
+  ASSERT_TRUE(any.Begin(cell()).ok());
+  ASSERT_TRUE(any.Settle(cell(), /*has_failed=*/true, {}).ok());
+  EXPECT_EQ(any.StateOf(cell().id), CellState::kFailed);
 }
 
 TEST_F(LabDirectoryTest, OneHasTheLock) {
