@@ -76,7 +76,11 @@ void AddEvaluation(const Json& evaluation, double time, RunCurves& curves) {
   if (!epoch || *epoch == 0) epoch = NumberAt(evaluation, "epoch");
   if (const auto accuracy = NumberAt(evaluation, "test_accuracy")) {
     curves.accuracy_by_time.push_back({begin, *accuracy});
-    if (epoch) curves.accuracy_by_epoch.push_back({*epoch, *accuracy});
+    if (epoch) {
+      curves.accuracy_by_epoch.push_back({*epoch, *accuracy});
+      const double label = NumberAt(evaluation, "epoch").value_or(*epoch);
+      curves.measurements.push_back({label, *epoch, begin, *accuracy});
+    }
   }
   if (const auto loss = NumberAt(evaluation, "test_loss")) {
     curves.loss_by_time.push_back({begin, *loss});
@@ -107,6 +111,7 @@ absl::StatusOr<RunCurves> ParseCurves(std::string_view metrics, const std::strin
                        &curves.loss_by_epoch}) {
     std::ranges::stable_sort(*curve, {}, &CurvePoint::x);
   }
+  std::ranges::stable_sort(curves.measurements, {}, &Measurement::epoch);
   return curves;
 }
 

@@ -19,6 +19,16 @@ struct CurvePoint {
 /// The points of a curve, from left to right.
 using Curve = std::vector<CurvePoint>;
 
+/// A measurement of the accuracy. `epoch`: the epochs that were complete when it was ordered, which
+/// says which measurements of several runs are the same; `epochs_measured`: what had gone into the
+/// weights.
+struct Measurement {
+  double epoch = 0;
+  double epochs_measured = 0;
+  double time = 0;
+  double accuracy = 0;
+};
+
 /// The course of a run, from its metrics.jsonl. Times are seconds since training began; accuracies
 /// are shares of the test set in [0, 1].
 struct RunCurves {
@@ -27,6 +37,7 @@ struct RunCurves {
   Curve accuracy_by_epoch;
   Curve loss_by_time;
   Curve loss_by_epoch;
+  std::vector<Measurement> measurements = {};  // By epoch.
 
   /// Where a run that diverged has its end in the curves of accuracy: their last points.
   bool ends_diverged = false;

@@ -178,25 +178,25 @@ class Coloring {
   std::map<uint64_t, size_t> products_;  // The colour of each group of μλ.
 };
 
-/// Returns the means over seeds of a point's measurements, by time or by epoch.
+/// Returns the means over seeds of a point's measurements, by time or by epoch. Some seeds have
+/// more of them: an epoch's mean is over those that have measured it.
 std::vector<Mark> MeanCurve(const PointResult& point, bool by_time) {
   struct At {
-    std::vector<double> x;
+    std::vector<double> x;  // They differ a little from seed to seed.
     std::vector<double> errors;
   };
-  std::vector<At> measurements;  // Their epochs differ a little from seed to seed.
+  // By the epoch, and by the number within it: the final one may be the second of its epoch.
+  std::map<std::pair<double, size_t>, At> measurements;
   for (const CellResult* result : point.results) {
-    const RunCurves& curves = result->curves;
-    const size_t count = std::min(curves.accuracy_by_epoch.size(), curves.accuracy_by_time.size());
-    measurements.resize(std::max(measurements.size(), count));
-    for (size_t i = 0; i < count; ++i) {
-      At& at = measurements[i];
-      at.x.push_back((by_time ? curves.accuracy_by_time : curves.accuracy_by_epoch)[i].x);
-      at.errors.push_back(1 - curves.accuracy_by_epoch[i].y);
+    std::map<double, size_t> of_epoch;
+    for (const Measurement& one : result->curves.measurements) {
+      At& at = measurements[{one.epoch, of_epoch[one.epoch]++}];
+      at.x.push_back(by_time ? one.time : one.epochs_measured);
+      at.errors.push_back(1 - one.accuracy);
     }
   }
   std::vector<Mark> marks;
-  for (const At& at : measurements) {
+  for (const auto& [epoch, at] : measurements) {
     marks.push_back({.x = MeanOf(at.x).mean, .y = MeanOf(at.errors).Times(100)});
   }
   return marks;
@@ -220,7 +220,9 @@ void AddErrorCurves(const LabReport& report, const Coloring& colors, bool by_tim
     spec.series.push_back({.color = colors.Of(point), .marks = MeanCurve(point, by_time)});
   }
   Add(std::move(spec),
-      "Each line is the mean over the seeds of a point; bars are 95 % confidence intervals.",
+      "Each line is the mean over the seeds of a point that have measured in an epoch; bars are 95 "
+      "% "
+      "confidence intervals.",
       plots);
 }
 

@@ -23,15 +23,19 @@ TEST(RunCurvesTest, TimeBeginsWithTrainingAndEvaluationsAreThoseOfTheirBeginning
       R"({"t": 5, "phase": "DRAINING", "examples": 500})"
       "\n"
       R"({"t": 6, "phase": "FINISHED", "examples": 500, "evaluations": [)"
-      R"({"epoch": 2, "test_accuracy": 0.75, "test_loss": 1, "seconds": 1}]})"
+      R"({"epoch": 2, "epochs_measured": 2.1, "test_accuracy": 0.75,)"
+      R"( "test_loss": 1, "seconds": 1}]})"
       "\n";
 
   const absl::StatusOr<RunCurves> curves = ParseCurves(metrics, "metrics.jsonl");
 
   ASSERT_TRUE(curves.ok()) << curves.status();
   EXPECT_THAT(curves->accuracy_by_time, ElementsAre(CurvePoint{1.5, 0.5}, CurvePoint{3, 0.75}));
-  EXPECT_THAT(curves->accuracy_by_epoch, ElementsAre(CurvePoint{1, 0.5}, CurvePoint{2, 0.75}));
-  EXPECT_THAT(curves->loss_by_epoch, ElementsAre(CurvePoint{1, 2}, CurvePoint{2, 1}));
+  EXPECT_THAT(curves->accuracy_by_epoch, ElementsAre(CurvePoint{1, 0.5}, CurvePoint{2.1, 0.75}));
+  EXPECT_THAT(curves->loss_by_epoch, ElementsAre(CurvePoint{1, 2}, CurvePoint{2.1, 1}));
+  ASSERT_EQ(curves->measurements.size(), 2u);
+  EXPECT_EQ(curves->measurements[1].epoch, 2);
+  EXPECT_EQ(curves->measurements[1].time, 3);
   // The three seconds are six parts: 100 examples per second in the first four, then 300.
   ASSERT_EQ(curves->rate_by_time.size(), 6u);
   EXPECT_EQ(curves->rate_by_time.front(), (CurvePoint{0.25, 100}));
