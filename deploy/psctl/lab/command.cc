@@ -162,11 +162,13 @@ ExitCode Report(const Laboratory& lab, const LabDirectory& directory) {
   return is_whole && is_other ? ExitCode::kNotReproduced : ExitCode::kOk;
 }
 
-/// Refuses cells that the budget has too little memory for, even alone.
-absl::Status CheckMemory(const Laboratory& lab, const CostModel& costs) {
+/// Refuses cells that are left if the budget has too little memory for one, even alone.
+absl::Status CheckMemory(const Laboratory& lab, const LabDirectory& directory,
+                         const CostModel& costs) {
   if (!lab.grid.budget.memory) return absl::OkStatus();
   const auto threads = static_cast<uint32_t>(lab.core_groups.front().size());
   for (const Cell& cell : lab.cells.cells) {
+    if (directory.StateOf(cell.id) == CellState::kDone) continue;
     const uint64_t bytes = costs.Estimate(cell, threads).bytes;
     if (bytes <= *lab.grid.budget.memory) continue;
     const Diagnostic error = {
@@ -245,7 +247,7 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
         fmt::format("psctl: no cell has failed in {}; nothing to run\n", directory.path()));
     return static_cast<int>(ExitCode::kOk);
   }
-  if (absl::Status fits = CheckMemory(lab, costs); !fits.ok()) {
+  if (absl::Status fits = CheckMemory(lab, directory, costs); !fits.ok()) {
     WriteToStderr(std::string(fits.message()) + "\n");
     return static_cast<int>(ExitCode::kConfiguration);
   }
@@ -255,7 +257,7 @@ int RunGrid(const LabArguments& arguments, const Laboratory& lab) {
   if (!lock.ok()) return EndWith(lock.status());
   const StopSignal stop;
   const absl::Status ran = LabRun(lab.grid, lab.cells, directory, stop, costs,
-                                  {.program = lab.program.path,
+                                  {.program = lab.program,
                                    .bin_dir = arguments.bin_dir,
                                    .core_groups = lab.core_groups,
                                    .environment = ChildEnvironment(environ),

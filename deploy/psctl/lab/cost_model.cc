@@ -61,6 +61,16 @@ double MultiplicationsPerExample(const ModelSpec& model) {
   return sum;
 }
 
+uint64_t CellBytes(const RunSpec& spec, GridEngine engine, uint64_t peak) {
+  if (engine == GridEngine::kVirtual) return peak;
+  const absl::StatusOr<RunPlan> plan = PlanRun(spec);
+  const uint64_t data = plan.ok() && plan->data ? plan->data->shared : 0;
+  const uint64_t shared = std::min(peak, data);
+  const ClusterSpec& cluster = spec.cluster;
+  const uint64_t servers = cluster.servers.size() * (uint64_t{1} + cluster.groups());
+  return shared + (peak - shared) * (servers + cluster.workers);
+}
+
 void CostModel::Learn(const Cell& cell, const CellCost& cost) {
   const RunSpec& spec = cell.settings;
   for (const uint32_t batch_size : {spec.training.batch_size, 0u}) {

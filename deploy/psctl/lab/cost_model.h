@@ -59,6 +59,10 @@ class CostModel {
   std::map<uint32_t, uint64_t> bytes_;
 };
 
+/// Returns about how much memory a cell took, of whose processes the largest held `peak` bytes.
+/// Those of data that they have mapped are shared.
+uint64_t CellBytes(const RunSpec& spec, GridEngine engine, uint64_t peak);
+
 /// Returns the multiplications of one example's way through the net, forward.
 double MultiplicationsPerExample(const ModelSpec& model);
 

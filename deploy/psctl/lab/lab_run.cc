@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -135,8 +136,9 @@ absl::Status LabRun::StartMore() {
 }
 
 std::vector<std::string> LabRun::CommandFor(const Cell& cell, size_t core_group) const {
-  std::vector<std::string> command = {options_.program, "run", directory_.SettingsPath(cell.id),
-                                      "--run-dir", directory_.UnfinishedPath(cell.id)};
+  std::vector<std::string> command = {options_.program.path, "run",
+                                      directory_.SettingsPath(cell.id), "--run-dir",
+                                      directory_.UnfinishedPath(cell.id)};
   if (grid_.engine == GridEngine::kVirtual) {
     const size_t threads = options_.core_groups[core_group].size();
     command.insert(command.end(), {"--world", directory_.WorldPath(cell.id), "--threads",
@@ -148,10 +150,13 @@ std::vector<std::string> LabRun::CommandFor(const Cell& cell, size_t core_group)
 }
 
 absl::Status LabRun::Start(const Cell& cell, size_t core_group, const CostEstimate& estimate) {
+  if (absl::Status same = CheckUnchanged(options_.program); !same.ok()) return same;
   if (absl::Status begun = directory_.Begin(cell); !begun.ok()) return begun;
   const std::string log = directory_.UnfinishedPath(cell.id) + "/lab.log";
+  std::vector<std::string> environment = options_.environment;
+  std::ranges::copy(options_.program.environment, std::back_inserter(environment));
   auto process = ChildProcess::Start({.command = CommandFor(cell, core_group),
-                                      .environment = options_.environment,
+                                      .environment = std::move(environment),
                                       .stdout_path = log,
                                       .stderr_path = log,
                                       .cores = options_.core_groups[core_group]});
@@ -190,12 +195,9 @@ absl::Status LabRun::Collect() {
 
 absl::Status LabRun::End(const Running& running, const ChildProcess::End& end) {
   const Cell& cell = *running.cell;
-  const bool processes = grid_.engine == GridEngine::kProcesses;
-  const size_t holders =
-      processes ? cell.settings.cluster.workers + cell.settings.cluster.servers.size() : 1;
   const CellCost cost = {.wall_seconds = absl::ToDoubleSeconds(absl::Now() - running.begin),
                          .cpu_seconds = end.cpu_seconds,
-                         .peak_bytes = end.peak_bytes * holders};
+                         .peak_bytes = CellBytes(cell.settings, grid_.engine, end.peak_bytes)};
   const std::string directory = directory_.UnfinishedPath(cell.id);
   const bool has_ended_well =
       end.signal == 0 && (end.exit_code == static_cast<int>(ExitCode::kOk) ||

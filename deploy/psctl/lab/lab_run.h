@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/process/stop_signal.h"
+#include "deploy/psctl/lab/cell_program.h"
 #include "deploy/psctl/lab/cells.h"
 #include "deploy/psctl/lab/cost_model.h"
 #include "deploy/psctl/lab/lab_directory.h"
@@ -34,14 +35,14 @@ std::vector<int> AvailableCores();
 class LabRun {
  public:
   struct Options {
-    /// The programs that run a cell: ps_lab, or psctl itself.
-    std::string program;
+    /// What runs a cell: ps_lab, or psctl itself.
+    CellProgram program;
 
     /// Passed on to psctl run; may be empty.
     std::string bin_dir;
     std::vector<std::vector<int>> core_groups;
 
-    /// All that a cell's processes inherit.
+    /// All that a cell's processes inherit, beside the program's own.
     std::vector<std::string> environment;
     bool only_failed = false;
   };
@@ -52,8 +53,8 @@ class LabRun {
 
   /// Runs the cells until all have a result or have failed, or until somebody asks to stop: the
   /// cells under way are then ended, and leave nothing. Fails if files cannot be written,
-  /// programs cannot be started, or settings are refused (INVALID_ARGUMENT), or a cell's files fail
-  /// (DATA_LOSS).
+  /// programs cannot be started or are replaced (FAILED_PRECONDITION), settings are refused
+  /// (INVALID_ARGUMENT), or a cell's files fail (DATA_LOSS).
   absl::Status Run();
 
  private:

@@ -3,7 +3,8 @@
 
 In the directory FAKE_DIR, it adds a line with its cores to `starts`. While that has a file `hold`, it
 writes `held` and waits for ever. With a file `fail`, it fails; with `refuse`, it refuses its settings; with
-`unreadable`, it cannot read its data; with `diverge`, the run diverges.
+`unreadable`, it cannot read its data; with `diverge`, the run diverges; with `replace`, this program becomes
+another one; with `skip`, seed 2 does not measure epoch 1.
 """
 import argparse
 import hashlib
@@ -41,6 +42,10 @@ if (fake / "refuse").exists():
     print("world.yaml:1:1: error: unknown key", file=sys.stderr)
     sys.exit(78)
 
+if (fake / "replace").exists():
+    with open(__file__, "a", encoding="utf-8") as program:
+        program.write("# Another build.\n")
+
 digest = hashlib.sha256((settings + arguments.world.read_text()).encode()).hexdigest()
 error = int(digest[:4], 16) / 2**17
 diverged = (fake / "diverge").exists()
@@ -48,6 +53,8 @@ diverged = (fake / "diverge").exists()
 late = 0.01 * (int(re.search(r"(?m)^seed: (\d+)", settings)[1]) - 1)
 evaluations = [{"epoch": epoch, "epochs_measured": epoch + late, "test_accuracy": 1 - error / epoch,
                 "test_loss": error, "seconds": 0, "final": epoch == 2} for epoch in (1, 2)]
+if late > 0 and (fake / "skip").exists():
+    del evaluations[0]
 lines = [{"t": 0, "phase": "TRAINING", "examples": 0}] + [
     {"t": 10 * one["epoch"], "phase": "TRAINING", "examples": 100 * one["epoch"], "evaluations": [one]}
     for one in evaluations]

@@ -45,6 +45,18 @@ TEST(CostModelTest, CountsTheMultiplicationsOfANet) {
   EXPECT_EQ(MultiplicationsPerExample(spec.model), 784.0 * 256 + 256 * 128 + 128 * 10);
 }
 
+TEST(CostModelTest, CountsMappedDataOnce) {
+  RunSpec spec = Expand("").cells.cells[0].settings;
+  spec.data.format = DataSpec::Format::kCifar10;
+  spec.cluster.workers = 3;
+  const uint64_t data = 6u * 30'730'000;
+
+  EXPECT_EQ(CellBytes(spec, GridEngine::kProcesses, data + 100),
+            data + 100 * (3 + spec.cluster.servers.size()));
+  EXPECT_EQ(CellBytes(spec, GridEngine::kProcesses, 100), 100u) << "of data that are not read";
+  EXPECT_EQ(CellBytes(spec, GridEngine::kVirtual, data + 100), data + 100);
+}
+
 TEST(CostModelTest, LearnsFromCellsThatAreDone) {
   const Expanded grid = Expand("product: {batch_size: [4, 8], epochs: [1, 3]}\n");
   const std::vector<Cell>& cells = grid.cells.cells;

@@ -107,6 +107,12 @@ class LabTest(unittest.TestCase):
         self.assertRegex((self.folder / "lab/report.md").read_text(),
                          r"of 2 builds of ps_lab: [24] cells of")
 
+    def test_no_cell_is_run_by_a_program_that_was_replaced(self):
+        (self.folder / "replace").touch()
+        self.assertRegex(self.lab("run", code=75).stderr,
+                         "the program bin/ps_lab was replaced while the grid was run; start psctl lab run")
+        self.assertEqual(len(self.starts()), 1)
+
     def test_pins_cells_and_shares_nothing(self):
         self.lab("run")
         self.assertEqual(len(set(self.starts())), 1)
@@ -115,6 +121,8 @@ class LabTest(unittest.TestCase):
         self.write_grid(GRID.replace("cores: 1", "cores: 100000"))
         self.assertIn("budget.cores", self.lab("run", code=78).stderr)
         self.write_grid(GRID.replace("cores: 1", "memory: 1KiB"))
+        self.lab("run")  # Nothing is left to be run.
+        self.write_grid(GRID.replace("cores: 1", "memory: 1KiB").replace("seeds: 2", "seeds: 3"))
         self.assertRegex(self.lab("run", code=78).stderr,
                          r"^grid\.yaml:\d+:\d+: error: the cell n=1, batch_size=8 takes about ")
 
@@ -246,6 +254,14 @@ class LabTest(unittest.TestCase):
                                   "Staleness of n=1, batch_size=32"])
         intervals = re.findall(r'class="interval ', pictures[0])
         self.assertEqual(len(intervals), 3 * 3 * 2, "three lines, at three points, in two epochs")
+        # A mean is of the same epoch, where some seeds have not measured another one.
+        (self.folder / "skip").touch()
+        self.lab("run", directory="skipped")
+        picture = re.search(r"<svg.*?</svg>", (self.folder / "skipped/report.html").read_text(), re.S)[0]
+        places = [{float(x) for line in re.findall(r'<line [^>]*class="interval [^>]*>', text)
+                   for x in re.findall(r'x1="([\d.]+)"', line)} for text in (pictures[0], picture)]
+        self.assertEqual(len(re.findall(r'class="interval ', picture)), 3 * 3)
+        self.assertEqual(max(places[0]), max(places[1]))
         self.assertIn("prefers-color-scheme: dark", page)
         self.assertNotRegex(page, r"(src|href)=|https?://(?!www\.w3\.org/2000/svg)")
         # Virtual seconds are never called seconds.
