@@ -18,7 +18,7 @@ inline constexpr size_t kCifar10Records = 10'000;
 /// 32×32 red, green and blue bytes.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
-/// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.
+/// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like MapFile.
 absl::StatusOr<RawSplits> ReadCifar10(const std::string& directory,
                                       size_t records_per_file = kCifar10Records,
                                       const ReadProgress& progress = {});

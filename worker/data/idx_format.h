@@ -15,7 +15,7 @@ namespace slipstream {
 /// unpacked whatever its name.
 ///
 /// Fails with NOT_FOUND or DATA_LOSS; the message starts with the path and says what was found and
-/// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like ReadFileBytes.
+/// what was expected. Fails with CANCELLED or RESOURCE_EXHAUSTED like MapFile.
 absl::StatusOr<RawSplits> ReadIdx(const std::string& directory, const ReadProgress& progress = {});
 
 /// Reads only the two files of the test set.
