@@ -69,8 +69,8 @@ absl::Status CheckUnchanged(const CellProgram& program) {
       continue;
     }
     return absl::FailedPreconditionError(fmt::format(
-        "the program {} was replaced while the grid was run; start psctl lab run again, "
-        "which takes its cells for those of another build",
+        "the program {} was replaced while the grid was run, so that its cells would be "
+        "of two builds; start psctl lab run again",
         file.path));
   }
   return absl::OkStatus();
