@@ -102,10 +102,10 @@ class GradientClient {
   };
   virtual void OnOrders(const Orders& orders) = 0;
 
-  /// Notes that there is no work for now. What only helps mini-batches to come may end until then.
+  /// Notes that there is no work for now. The client need fetch nothing until a mini-batch begins.
   virtual void Rest() {}
 
-  /// What the client asks of the coordinator.
+  /// Returns the client's wish for work.
   virtual WorkWish wish() const = 0;
 
   /// The work that was done so far.

@@ -44,14 +44,14 @@ class SessionFlow {
     /// The batches that it computes or pushes.
     BatchRanges batches;
 
-    // Those that are under way: pulls and excuses, and pushes.
+    // The number of calls under way: of pulls and excuses, and of pushes.
     size_t others = 0;
     size_t pushes = 0;
 
     bool follows = false;  // The slot has taken weights that came beside the pushes.
   };
 
-  // What derived classes do.
+  // Derived classes do the following.
 
   /// Tells the core what the coordinator's last orders were.
   virtual void HeedOrders() = 0;
@@ -82,7 +82,7 @@ class SessionFlow {
   virtual void Finish() = 0;
   virtual void Fail(const absl::Status& status) = 0;
 
-  // What this class does for them.
+  // This class does the following for them.
 
   /// Continues at once if `is_over` is true, else once it is: whoever makes it true calls
   /// CheckWaiting.

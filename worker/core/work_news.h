@@ -11,7 +11,7 @@
 
 namespace slipstream {
 
-/// What a worker asks of the coordinator.
+/// A worker's wish for work.
 struct WorkWish {
   /// How many mini-batches the next unit should have at least. 0: no unit is needed yet.
   uint64_t batches = 0;

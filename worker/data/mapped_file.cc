@@ -19,13 +19,13 @@ namespace {
 
 class Mapping;
 
-// Where the handler of SIGBUS looks for the file. A program maps a handful; those beyond these are
-// not named.
+// The handler of SIGBUS looks here for the file. A program maps fewer than ten files; the message
+// does not name files beyond the 32nd.
 std::array<std::atomic<const Mapping*>, 32> mappings;
 
 std::atomic<uint64_t> mapped_bytes = 0;
 
-// What SIGBUS led to before this file's handler; written before that can be called.
+// The action of SIGBUS before this file's handler was installed.
 struct sigaction action_before = {};
 
 /// A mapped file.

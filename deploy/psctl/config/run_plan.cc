@@ -27,8 +27,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// What a worker or an aggregator takes before it has a model; most of it is gRPC's. Measured: 10
-// to 12 MiB. A server's is in its own figure.
+// A worker or an aggregator takes about this much before it has a model, most of it for gRPC. The
+// figure of a server counts its own.
 constexpr uint64_t kProgramBytes = uint64_t{12} << 20;
 
 absl::StatusOr<NetShapes> ShapesOf(const ModelSpec& model) {

@@ -60,7 +60,7 @@ class CostModel {
 };
 
 /// Returns about how much memory a cell took, of whose processes the largest held `peak` bytes.
-/// Those of data that they have mapped are shared.
+/// The processes share the bytes of data files that they have mapped.
 uint64_t CellBytes(const RunSpec& spec, GridEngine engine, uint64_t peak);
 
 /// Returns the multiplications of one example's way through the net, forward.

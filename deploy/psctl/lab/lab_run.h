@@ -35,7 +35,7 @@ std::vector<int> AvailableCores();
 class LabRun {
  public:
   struct Options {
-    /// What runs a cell: ps_lab, or psctl itself.
+    /// The program that runs a cell: ps_lab, or psctl itself.
     CellProgram program;
 
     /// Passed on to psctl run; may be empty.

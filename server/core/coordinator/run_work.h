@@ -19,7 +19,7 @@
 
 namespace slipstream {
 
-/// What a worker says when it asks for work.
+/// A worker's question for work.
 struct WorkQuestion {
   /// The stage that it is in.
   uint32_t stage = 0;
