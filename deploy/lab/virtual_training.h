@@ -51,7 +51,7 @@ class VirtualTraining final : public SessionFlow {
                   const ShardMap& map, OnEnd on_end);
 
   /// Drops what is being computed.
-  ~VirtualTraining();
+  ~VirtualTraining() override;
 
   void Start() { TakeTurn(); }
 

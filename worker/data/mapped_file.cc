@@ -10,8 +10,10 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <mutex>
 #include <string_view>
 
+#include "common/base/check.h"
 #include "common/process/exit_code.h"
 
 namespace slipstream {
@@ -86,14 +88,14 @@ void OnBusError(int signal, siginfo_t* info, void* /*context*/) {
 }
 
 void GuardMappings() {
-  static const bool guarded = [] {
+  static std::once_flag once;
+  std::call_once(once, [] {
     struct sigaction action = {};
     action.sa_sigaction = OnBusError;
     action.sa_flags = SA_SIGINFO;
     sigemptyset(&action.sa_mask);
-    return sigaction(SIGBUS, &action, &action_before) == 0;
-  }();
-  (void)guarded;
+    PS_CHECK(sigaction(SIGBUS, &action, &action_before) == 0);
+  });
 }
 
 constexpr size_t kPageBytes = 4096;

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <vector>
 
 namespace slipstream {
@@ -25,7 +24,7 @@ TEST(ByteValuesTest, AreRoundedAfterEachStepWhateverTheirNumber) {
 
         ScaleBytes(std::span(bytes).subspan(begin, count), scale, values);
 
-        ASSERT_EQ(std::memcmp(values.data(), expected.data(), count * sizeof(float)), 0);
+        ASSERT_EQ(values, expected);
       }
     }
   }
