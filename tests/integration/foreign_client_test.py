@@ -102,7 +102,7 @@ class ForeignClientTest(unittest.TestCase):
         self.assertTrue(methods["WatchStatus"].server_streaming)
         self.assertEqual(methods["WatchStatus"].output_type, ".slipstream.v1.RunStatus")
         status = descriptor_pb2.FileDescriptorProto.FromString(field(field(by_name, 4)[0], 1)[0])
-        self.assertIn("StalenessStatus", [message.name for message in status.message_type])
+        self.assertIn("ReaderStatus", [message.name for message in status.message_type])
 
     def test_reflection_says_that_it_does_not_know_a_name(self):
         with grpc.insecure_channel(self.live.coordinator) as channel:

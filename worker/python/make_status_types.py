@@ -1,5 +1,6 @@
 #!/usr/bin/python3
-"""Writes slipstream/status_types.py, the Python types of a run's status, from proto/status.proto.
+"""Writes slipstream/status_types.py, the Python types of a run's status, from proto/status.proto
+and what it imports.
 
     worker/python/make_status_types.py            writes the file
     worker/python/make_status_types.py --print    prints what the file should hold
@@ -49,12 +50,11 @@ MESSAGES_OF_FILE, FIELDS_OF_MESSAGE, MESSAGES_OF_MESSAGE = 4, 2, 3
 
 
 def described(root):
-    """Returns the descriptor of the .proto file, with its comments."""
-    done = subprocess.run(["protoc", "--proto_path=.", "--include_source_info",
+    """Returns the descriptors of the .proto file and of those that it imports, with their comments."""
+    done = subprocess.run(["protoc", "--proto_path=.", "--include_source_info", "--include_imports",
                            "--descriptor_set_out=/dev/stdout", PROTO], cwd=root, check=True,
                           stdout=subprocess.PIPE)
-    (found,) = descriptor_pb2.FileDescriptorSet.FromString(done.stdout).file
-    return found
+    return descriptor_pb2.FileDescriptorSet.FromString(done.stdout).file
 
 
 def wrapped(text, indent, prefix):
@@ -64,16 +64,17 @@ def wrapped(text, indent, prefix):
 
 
 class Writer:
-    def __init__(self, proto):
-        self.package = f".{proto.package}."
-        self.comments = {tuple(place.path): place.leading_comments
-                         for place in proto.source_code_info.location}
+    def __init__(self, files):
+        self.package = f".{files[0].package}."
+        self.comments = {(file.name, *place.path): place.leading_comments
+                         for file in files for place in file.source_code_info.location}
         self.enums = {self.package + enum.name: [value.name for value in enum.value]
-                      for enum in proto.enum_type}
-        self.messages = {}  # Messages that are no maps, and their paths, by name.
+                      for file in files for enum in file.enum_type}
+        self.messages = {}  # Messages that are no maps, and their files and paths, by name.
         self.maps = {}
-        for number, message in enumerate(proto.message_type):
-            self.find(message, self.package + message.name, (MESSAGES_OF_FILE, number))
+        for file in files:
+            for number, message in enumerate(file.message_type):
+                self.find(message, self.package + message.name, (file.name, MESSAGES_OF_FILE, number))
         self.written = set()
         self.lines = []
 

@@ -14,30 +14,6 @@ from typing import Optional
 
 
 @dataclasses.dataclass(frozen=True)
-class PolicyParameter:
-    """The message PolicyParameter."""
-    key: str = ""
-    value: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True)
-class RunStage:
-    """A part of a run with one policy and one learning rate. A run goes through its stages in order: those of
-    its settings, and those that changes add while it trains (ChangeRun).
-    """
-    policy: str = ""
-    # The policy's parameters, in its order, such as n of softsync.
-    parameters: tuple[PolicyParameter, ...] = ()
-    # The rate of the servers' rule, before the schedule.
-    learning_rate: float = 0.0
-    # It ends when the mini-batches of the epochs up to this one are done, or when the next stage begins.
-    until_epoch: int = 0
-    # Set if the stage begins in the midst of the one before: each shard goes over between two versions, and
-    # gradients on their way count. Other stages begin when all mini-batches before are part of the weights.
-    begins_at_once: bool = False
-
-
-@dataclasses.dataclass(frozen=True)
 class StalenessStatus:
     """The message StalenessStatus."""
     count: int = 0
@@ -108,6 +84,16 @@ class CheckpointStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class TimeHistogram:
+    """How often something took how long."""
+    # counts[i] times it took at most bounds[i] seconds, and longer than the bound before; the last count,
+    # beyond all bounds, holds the rest.
+    bounds: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
+    sum_seconds: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
 class LogStatus:
     """The log of a shard whose pushes survive its end (durability.level synced)."""
     # What this process has written. The events of a batch were synced together.
@@ -118,6 +104,8 @@ class LogStatus:
     batch_seconds: float = 0.0
     # The events that this process redid when it began; 0 if it began the run.
     events_redone: int = 0
+    # From when a batch is begun to when it is on the disk.
+    sync_times: TimeHistogram = dataclasses.field(default_factory=lambda: TimeHistogram())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -194,6 +182,40 @@ class ShardStatus:
     log: LogStatus = dataclasses.field(default_factory=lambda: LogStatus())
     # The checkpoint that this process began the run with, such as "run 00c0ffee00c0ffee, version 1200".
     started_from: str = ""
+    # How often a checkpoint could not be made.
+    checkpoint_failures: int = 0
+    # From the begin of a round to its close, and from a push's last byte to the decision about it.
+    round_times: TimeHistogram = dataclasses.field(default_factory=lambda: TimeHistogram())
+    push_times: TimeHistogram = dataclasses.field(default_factory=lambda: TimeHistogram())
+    # The room on the disk of durability.directory; absent if nothing is saved.
+    disk_free_bytes: Optional[int] = None
+    # The memory that the server may use, and that it needs for its shard; 0 while it does not know.
+    memory_limit_bytes: int = 0
+    memory_needed_bytes: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyParameter:
+    """The message PolicyParameter."""
+    key: str = ""
+    value: float = 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class RunStage:
+    """A part of a run with one policy and one learning rate. A run goes through its stages in order: those of
+    its settings, and those that changes add while it trains (ChangeRun).
+    """
+    policy: str = ""
+    # The policy's parameters, in its order, such as n of softsync.
+    parameters: tuple[PolicyParameter, ...] = ()
+    # The rate of the servers' rule, before the schedule.
+    learning_rate: float = 0.0
+    # It ends when the mini-batches of the epochs up to this one are done, or when the next stage begins.
+    until_epoch: int = 0
+    # Set if the stage begins in the midst of the one before: each shard goes over between two versions, and
+    # gradients on their way count. Other stages begin when all mini-batches before are part of the weights.
+    begins_at_once: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,6 +310,9 @@ class WorkerStatus:
     # The overlap of the middle half of the worker's steps: without the first weights, and without the end of
     # the work, where units are small.
     steady_overlap: float = 0.0
+    # How often a worker with this id has registered, and was lost.
+    registrations: int = 0
+    losses: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -313,6 +338,8 @@ class EvaluationStatus:
     # is above `epoch` if training went on before the weights were read, and below it if gradients were
     # dropped or still in open rounds. 0 if the worker does not report it.
     epochs_measured: float = 0.0
+    # How long ago the coordinator heard of it.
+    age_seconds: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -416,6 +443,25 @@ class AggregatorStatus:
 
 
 @dataclasses.dataclass(frozen=True)
+class RunEvent:
+    """Something that happened to the run, and that people may ask about later."""
+    # Counts the run's events from 1, also those of before the coordinator was restarted.
+    number: int = 0
+    # By the coordinator's clock, in milliseconds since 1970.
+    time_ms: int = 0
+    # What kind of thing happened: "worker", "server", "aggregator", "phase", "change", "checkpoint",
+    # "evaluation", "straggler", "refusal" or "state".
+    kind: str = ""
+    # Set if somebody should look at it.
+    is_warning: bool = False
+    # In words for people, with the facts, as in the coordinator's log.
+    text: str = ""
+    # Whom it happened to, if it happened to one of them.
+    worker: Optional[int] = None
+    shard: Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
 class RunStatus:
     """The answer to GetStatus. Staleness is counted for every (push, shard). `pushes` counts the gradients
     that joined a round on shard 0, without excuses and dropped gradients. `updates` is the version of shard
@@ -501,3 +547,5 @@ class RunStatus:
     state_not_kept: str = ""
     # The setting cluster.workers: as many workers as the run was started for.
     workers_expected: int = 0
+    # What happened last: the newest 128 events, newest last.
+    events: tuple[RunEvent, ...] = ()
