@@ -192,6 +192,8 @@ class ShardStatus:
     # The memory that the server may use, and that it needs for its shard; 0 while it does not know.
     memory_limit_bytes: int = 0
     memory_needed_bytes: int = 0
+    # Where its HTTP port is, such as "http://localhost:9464"; empty if it has none (http.listen).
+    http_address: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
