@@ -31,6 +31,7 @@ build_packages=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev
   libdnnl-dev libgloo-dev zlib1g-dev libxxhash-dev libssl-dev libutfcpp-dev
+  libcpp-httplib-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev
   python3-dev pybind11-dev patchelf
 )

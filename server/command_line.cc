@@ -81,6 +81,9 @@ void AddFlags(CLI::App& app, CommandLine& line) {
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false)
       ->take_all();
+  app.add_option("--http", line.http,
+                 "Overrides http.listen: where to answer /metrics and other HTTP requests, or none")
+      ->type_name("HOST:PORT");
   app.add_option("--log-level", line.log_level,
                  "Overrides log.level: debug, info, warning or error")
       ->type_name("LEVEL")

@@ -20,6 +20,7 @@ struct CommandLine {
   std::string port_file;
   std::string coordinator;
   std::vector<std::string> set;
+  std::string http;
   std::string log_level;
   std::string log_format;
   bool accept_rollback = false;

@@ -5,20 +5,6 @@
 #include "common/config/server_address.h"
 
 namespace slipstream {
-namespace {
-
-/// Does as ParseServerAddress, but also takes port 0.
-std::optional<ServerAddress> ParseAnyPort(std::string_view text) {
-  const std::string_view zero = ":0";
-  if (!text.ends_with(zero)) return ParseServerAddress(text);
-  text.remove_suffix(zero.size());
-  std::optional<ServerAddress> address = ParseServerAddress(std::string(text) + ":1");
-  if (address.has_value()) address->port = 0;
-  return address;
-}
-
-}  // namespace
-
 std::string ListenAddress::ToString() const { return host + ":" + std::to_string(port); }
 
 std::string ListenAddress::PublicAddress(int actual_port) const {
@@ -27,7 +13,7 @@ std::string ListenAddress::PublicAddress(int actual_port) const {
 
 absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text, std::string_view configured,
                                                  bool may_leave_machine) {
-  const std::optional<ServerAddress> address = ParseAnyPort(text);
+  const std::optional<ServerAddress> address = ParseAddressToListenOn(text);
   if (!address.has_value()) {
     return absl::InvalidArgumentError("not a host:port to listen on: " + std::string(text));
   }

@@ -39,6 +39,7 @@ namespace {
 ConfigResult LoadSettings(const CommandLine& line) {
   Overrides overrides;
   overrides.set = line.set;
+  if (!line.http.empty()) overrides.set.push_back("http.listen=" + line.http);
   if (!line.log_level.empty()) overrides.set.push_back("log.level=" + line.log_level);
   if (!line.log_format.empty()) overrides.set.push_back("log.format=" + line.log_format);
   overrides.environment = EnvironmentMap(environ);

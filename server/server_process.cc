@@ -20,6 +20,7 @@
 #include "common/config/run_change_reader.h"
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
+#include "common/config/server_address.h"
 #include "common/files/whole_file.h"
 #include "common/local/local_socket.h"
 #include "common/log/log.h"
@@ -33,7 +34,6 @@
 #include "proto/shard.grpc.pb.h"
 #include "server/aggregator/shard_uplinks.h"
 #include "server/data_plane/run_start.h"
-#include "server/listen/access.h"
 #include "server/storage/checkpoint_store.h"
 
 namespace slipstream {
@@ -119,6 +119,7 @@ absl::Status ServerProcess::Listen() {
   connections_ = *std::move(connections);
   const std::string local_socket = NewLocalName();
   if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
+  if (absl::Status taken = ListenToHttp(); !taken.ok()) return taken;
   auto tcp = TcpListener::Listen(options_.listen.host, options_.listen.port);
   if (!tcp.ok()) return WithRemedy(tcp.status());
   grpc::EnableDefaultHealthCheckService(true);
@@ -144,8 +145,69 @@ absl::Status ServerProcess::Listen() {
 std::shared_ptr<grpc::ServerCredentials> ServerProcess::Credentials() {
   const CredentialFiles& files = options_.credentials;
   if (!files.is_encrypted()) return grpc::InsecureServerCredentials();
-  return MakeServerCredentials(
-      files, std::make_shared<Access>(options_.run.name, files.token, connections_->audit()));
+  access_ = std::make_shared<Access>(options_.run.name, files.token, connections_->audit());
+  return MakeServerCredentials(files, access_);
+}
+
+absl::Status ServerProcess::ListenToHttp() {
+  const std::string& text = options_.run.http.listen;
+  if (text == HttpSpec::kNone) return absl::OkStatus();
+  const std::optional<ServerAddress> address = ParseAddressToListenOn(text);
+  if (!address.has_value()) return absl::InternalError("http.listen was not checked: " + text);
+  HttpPort::Options http = {.host = address->host, .port = address->port};
+  if (!address->IsLoopback()) http.credentials = options_.credentials;
+  absl::StatusOr<std::unique_ptr<HttpPort>> port = HttpPort::Listen(std::move(http));
+  if (!port.ok()) {
+    return absl::Status(
+        port.status().code(),
+        fmt::format("{}; http.listen is {}: see that no other process has the port, or set another "
+                    "with --http HOST:PORT, where port 0 is any that is free, or none",
+                    std::string(port.status().message()), text));
+  }
+  http_ = *std::move(port);
+  return absl::OkStatus();
+}
+
+std::string ServerProcess::HttpAddress() const {
+  if (http_ == nullptr) return "";
+  const std::optional<ServerAddress> address = ParseAddressToListenOn(options_.run.http.listen);
+  const std::string& host = address->IsWildcard() ? options_.listen.public_host : address->host;
+  return fmt::format("{}://{}:{}", http_->is_encrypted() ? "https" : "http", host, http_->port());
+}
+
+absl::Status ServerProcess::AnswerHttp() {
+  if (http_ == nullptr) return absl::OkStatus();
+  HttpPages::Options pages = {
+      .run_name = options_.run.name, .facts = [this] { return Facts(); }, .now = SteadyNow};
+  if (coordinator_ != nullptr) pages.status = [this] { return coordinator_->Status(); };
+  pages.coordinator = CoordinatorAddress();
+  if (http_->is_encrypted()) pages.access = access_.get();
+  pages.is_loopback_only = ParseAddressToListenOn(options_.run.http.listen)->IsLoopback();
+  pages_ = std::make_unique<HttpPages>(std::move(pages));
+  LogInfo("answers over HTTP", {{"at", HttpAddress()}});
+  return http_->Start([this](const HttpPort::Request& request) { return pages_->Answer(request); });
+}
+
+ServerFacts ServerProcess::Facts() {
+  ServerSync::Known known = sync_->known();
+  ServerFacts facts = {.run = known.run,
+                       .phase = known.phase,
+                       .failure = std::move(known.failure),
+                       .lost_because = std::move(known.lost_because),
+                       .is_draining = is_ending_ || operation_->is_asked_to_drain()};
+  if (known.report.has_status()) {
+    facts.shard = std::move(*known.report.mutable_status());
+    facts.shard->set_shard(Value(options_.shard));
+  }
+  if (known.report.has_aggregator())
+    facts.aggregator = std::move(*known.report.mutable_aggregator());
+  const int64_t ends = certificate_ends_;
+  if (ends != std::numeric_limits<int64_t>::max()) {
+    facts.counts.certificate_ends = absl::FromUnixSeconds(ends);
+  }
+  facts.counts.refusals = connections_->audit().refusals();
+  facts.counts.closed = connections_->counts().closed;
+  return facts;
 }
 
 void ServerProcess::LookAtCredentials(absl::Time now) {
@@ -157,6 +219,7 @@ void ServerProcess::LookAtCredentials(absl::Time now) {
     if (wrong.empty()) LogInfo("the credentials are right again");
     wrong_with_credentials_ = wrong;
   }
+  if (own.ok()) certificate_ends_ = absl::ToUnixSeconds(own->ends);
   if (!own.ok() || now < next_warning_) return;
   next_warning_ = now + kWarningInterval;
   WarnAbout(*own, options_.credentials, now);
@@ -335,15 +398,17 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   };
   OrdersSink& sink = shard_ != nullptr ? static_cast<OrdersSink&>(*shard_)
                                        : static_cast<OrdersSink&>(*aggregator_);
+  options.talk.http_address = HttpAddress();
   sync_ = std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), sink);
+  if (absl::Status answers = AnswerHttp(); !answers.ok()) return answers;
 
   HeapTrim heap;
   absl::Time next_look = SteadyNow();
-  absl::Time next_look_at_credentials = SteadyNow() + kCredentialsInterval;
+  absl::Time next_look_at_credentials = SteadyNow();
   next_warning_ = absl::Now() + kWarningInterval;
   while (!sync_->result().has_value()) {
     // Supervisors that watch its health learn of a failed run, although the server may stay.
-    if (sync_->run_has_failed()) server_->GetHealthCheckService()->SetServingStatus(false);
+    server_->GetHealthCheckService()->SetServingStatus(ReadinessOf(Facts()).is_ready);
     if (coordinator_ != nullptr) {
       if (absl::Status own = coordinator_->Rollback(); !own.ok()) return own;
     }
@@ -372,6 +437,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
 }
 
 absl::Status ServerProcess::Finish() {
+  is_ending_ = true;
   if (server_ != nullptr) server_->GetHealthCheckService()->SetServingStatus(false);
   if (sync_ != nullptr) sync_->Stop();
   const absl::Status saved = shard_ == nullptr ? absl::OkStatus() : shard_->Drain(kDrainTime);
@@ -401,6 +467,7 @@ std::string ServerProcess::CoordinatorAddress() const {
 void ServerProcess::Shutdown() {
   if (sync_ != nullptr) sync_->Stop();
   if (coordinator_ != nullptr) coordinator_->Stop();
+  http_.reset();
   local_.reset();
   tcp_.reset();
   if (server_ != nullptr) {

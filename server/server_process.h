@@ -3,7 +3,9 @@
 
 #include <grpcpp/server.h>
 
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +23,9 @@
 #include "server/control_plane/operation_service.h"
 #include "server/control_plane/server_sync.h"
 #include "server/data_plane/shard_service.h"
+#include "server/http/http_pages.h"
+#include "server/http/http_port.h"
+#include "server/listen/access.h"
 #include "server/listen/connections.h"
 #include "server/listen/local_listener.h"
 #include "server/listen/tcp_listener.h"
@@ -110,6 +115,12 @@ class ServerProcess {
   absl::Status WithRemedy(const absl::Status& cannot_listen) const;
   void ListenToThisMachine(const std::string& local_socket);
   std::shared_ptr<grpc::ServerCredentials> Credentials();
+
+  /// Takes the HTTP port, if the settings want one; begins to answer there.
+  absl::Status ListenToHttp();
+  absl::Status AnswerHttp();
+  std::string HttpAddress() const;
+  ServerFacts Facts();
   std::string CoordinatorAddress() const;
 
   /// Logs credential files with which new connections fail, once for each change. Warns, at most
@@ -132,6 +143,13 @@ class ServerProcess {
   std::unique_ptr<TcpListener> tcp_;
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
+  std::shared_ptr<Access> access_;  // Null if nothing is encrypted.
+  std::unique_ptr<HttpPages> pages_;
+  std::unique_ptr<HttpPort> http_;  // Null without http.listen. Its threads use all above.
+
+  // For those threads.
+  std::atomic<bool> is_ending_ = false;
+  std::atomic<int64_t> certificate_ends_ = std::numeric_limits<int64_t>::max();  // Unix seconds.
 
   // The last problem found with the credentials (empty if none), and when the next warning about
   // them may be logged.

@@ -195,6 +195,25 @@ void CheckServers(Draft draft, Diagnostics diagnostics) {
   }
 }
 
+void CheckHttp(Draft draft, Diagnostics diagnostics) {
+  const std::string& text = draft.spec.http.listen;
+  if (!draft.IsUsable("http.listen") || text == HttpSpec::kNone) return;
+  const std::optional<ServerAddress> address = ParseAddressToListenOn(text);
+  if (!address.has_value()) {
+    return diagnostics.Report(draft.KeySource("http.listen"),
+                              fmt::format("http.listen is {}; or \"none\" for no such port",
+                                          AddressError(text)));
+  }
+  if (!draft.IsUsable("security.plaintext") || !draft.IsUsable("security.mtls.ca")) return;
+  if (address->IsLoopback() || draft.spec.security.may_leave_machine()) return;
+  diagnostics.Report(
+      draft.KeySource("http.listen"),
+      fmt::format("\"{}\" lets everybody on the network see the run, as nothing is encrypted; set "
+                  "security.mtls (psctl certs init makes certificates), or security: {{plaintext: "
+                  "accept_the_risk}} if the network is trusted",
+                  text));
+}
+
 /// Checks that there is an authority if there are certificates or tokens: they are worth nothing
 /// without an authority that both ends know.
 void CheckSecurity(Draft draft, Diagnostics diagnostics) {
@@ -331,6 +350,7 @@ void CheckRun(const RunDraft& draft, DiagnosticList& diagnostics) {
   CheckSchedule(draft, diagnostics);
   CheckTarget(draft, diagnostics);
   CheckServers(draft, diagnostics);
+  CheckHttp(draft, diagnostics);
   CheckSecurity(draft, diagnostics);
   CheckCombinations(draft, diagnostics);
 }

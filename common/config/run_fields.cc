@@ -13,6 +13,7 @@
 #include "common/base/limits.h"
 #include "common/config/field_builders.h"
 #include "common/config/optimizer_fields.h"
+#include "common/config/observation_fields.h"
 #include "common/config/security_fields.h"
 #include "common/model/presets.h"
 #include "common/settings/policy_rows.h"
@@ -389,22 +390,6 @@ void AddReadersAndEvaluation(Table& table) {
           CountType{0, kEpochsMax}, [](auto& s) -> auto& { return s.evaluation.every_epochs; })));
 }
 
-void AddLog(Table& table) {
-  const auto server = Field::Locality::kServer;
-  table.push_back(Local(server, Choice(
-                                    "log.level", "The lowest level that is logged.",
-                                    {"debug", "info", "warning", "error"},
-                                    [](auto& s) -> auto& { return s.log.level; })));
-  table.push_back(
-      Local(server, Choice(
-                        "log.format", "Lines of text, or one JSON object per line.",
-                        {"text", "json"}, [](auto& s) -> auto& { return s.log.format; })));
-  table.push_back(
-      Local(server, Scalar(
-                        "log.push_log", "The directory for one push log per shard; empty for none.",
-                        TextType{}, [](auto& s) -> auto& { return s.log.push_log; })));
-}
-
 void AddDurability(Table& table) {
   const std::string level = "durability.level";
   const std::vector<std::string> saving = {"checkpoint", "synced"};
@@ -482,7 +467,7 @@ std::vector<Field> RunFields() {
   AddCompute(table);
   AddWire(table);
   AddReadersAndEvaluation(table);
-  AddLog(table);
+  AddObservationFields(table);
   AddOperation(table);
   return table;
 }

@@ -98,6 +98,15 @@ std::optional<ServerAddress> ParseServerAddress(std::string_view text) {
   return address;
 }
 
+std::optional<ServerAddress> ParseAddressToListenOn(std::string_view text) {
+  const std::string_view zero = ":0";
+  if (!text.ends_with(zero)) return ParseServerAddress(text);
+  text.remove_suffix(zero.size());
+  std::optional<ServerAddress> address = ParseServerAddress(std::string(text) + ":1");
+  if (address.has_value()) address->port = 0;
+  return address;
+}
+
 std::string AddressError(const std::string& text) {
   if (ParseServerAddress(text).has_value()) return "";
   return fmt::format("\"{}\" is not host:port, {}", text, MisfitOf(text));

@@ -26,6 +26,9 @@ struct ServerAddress {
 /// Parses an address. Returns nothing if `text` is not host:port with a port in [1, 65535].
 std::optional<ServerAddress> ParseServerAddress(std::string_view text);
 
+/// Does the same for an address to listen on, where port 0 stands for any that is free.
+std::optional<ServerAddress> ParseAddressToListenOn(std::string_view text);
+
 /// Returns what is wrong with `text` as an address, for example in a flag; empty if nothing is.
 std::string AddressError(const std::string& text);
 

@@ -6,6 +6,8 @@
 #include <spdlog/pattern_formatter.h>
 #include <unistd.h>
 
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <optional>
@@ -38,6 +40,9 @@ std::string_view ColourOf(spdlog::level::level_enum level) {
 }
 constexpr std::string_view kNoColour = "\033[m";
 
+std::array<std::atomic<uint64_t>, spdlog::level::n_levels> lines_by_level = {};
+std::atomic<uint64_t> lines_left_out = 0;
+
 /// Writes all of it, however long the file takes. Text that the file does not take, for instance
 /// since nobody has it open any more, is lost.
 void WriteTo(int file, std::string_view text) {
@@ -55,6 +60,16 @@ void WriteTo(int file, std::string_view text) {
 }
 
 }  // namespace
+
+LogSink::Counts LogSink::CountsOfProcess() {
+  Counts counts = {.left_out = lines_left_out};
+  for (const auto level :
+       {spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err}) {
+    const spdlog::string_view_t name = spdlog::level::to_string_view(level);
+    counts.by_level[std::string(name.data(), name.size())] = lines_by_level.at(level);
+  }
+  return counts;
+}
 
 LogSink::LogSink(int file)
     : has_colours_(isatty(file) == 1),
@@ -108,7 +123,10 @@ void LogSink::log(const spdlog::details::log_msg& message) {
       Allowance& allowance =
           allowances_.try_emplace(words, kLinesAtOnce, kLinesPerSecond).first->second;
       const std::optional<uint64_t> left_out = allowance.Take(absl::Now());
-      if (!left_out.has_value()) return;
+      if (!left_out.has_value()) {
+        ++lines_left_out;
+        return;
+      }
       if (*left_out > 0) {
         text = Format(message, LogLine("left out lines that came too often",
                                        {{"like", words}, {"lines", *left_out}}));
@@ -123,9 +141,11 @@ void LogSink::log(const spdlog::details::log_msg& message) {
     }
     if (queue_->text.size() + text.size() > kBytesMax) {
       ++queue_->left_out;
+      ++lines_left_out;
       return;
     }
     queue_->left_out = 0;
+    ++lines_by_level.at(message.level);
     queue_->text += text;
     awaited = queue_->accepted += text.size();
     queue_->changed.NotifyAll();

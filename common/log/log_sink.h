@@ -38,6 +38,13 @@ class LogSink final : public spdlog::sinks::sink {
   static constexpr double kLinesAtOnce = 500;
   static constexpr double kLinesPerSecond = 10;
 
+  /// What all sinks of this process have done with the lines that were logged.
+  struct Counts {
+    std::map<std::string, uint64_t> by_level;  // By "info", "warning" and so on: those written.
+    uint64_t left_out = 0;
+  };
+  static Counts CountsOfProcess();
+
   /// `file` stays open for as long as the process lives. On a terminal, levels are coloured.
   explicit LogSink(int file);
 

@@ -19,6 +19,7 @@
 #include "common/settings/consistency_spec.h"
 #include "common/settings/device_choice.h"
 #include "common/settings/durability_spec.h"
+#include "common/settings/http_spec.h"
 #include "common/settings/optimizer_rows.h"
 #include "common/settings/security_spec.h"
 #include "common/settings/tensor_options.h"
@@ -372,6 +373,7 @@ struct RunSpec {
   ReadersSpec readers;
   EvaluationSpec evaluation;
   LogSpec log;
+  HttpSpec http;
   RunControlSpec run;
   DurabilitySpec durability;
   TestingSpec testing;

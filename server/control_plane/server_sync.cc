@@ -46,6 +46,11 @@ std::optional<absl::Status> ServerSync::result() {
   return result_;
 }
 
+ServerSync::Known ServerSync::known() {
+  MutexLock lock(mutex_);
+  return known_;
+}
+
 void ServerSync::Stop() {
   {
     MutexLock lock(mutex_);
@@ -74,7 +79,13 @@ absl::Status ServerSync::Converse() {
     }
     if (status.ok()) {
       if (absl::Status taken = talk_.OnReply(reply); !taken.ok()) return taken;
-      run_has_failed_ = orders.phase == Phase::kFailed;
+      {
+        MutexLock lock(mutex_);
+        known_.run = orders.run;
+        known_.phase = orders.phase;
+        known_.failure = orders.failure;
+        known_.lost_because.clear();
+      }
       OnAnswer();
       if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
       continue;
@@ -83,6 +94,10 @@ absl::Status ServerSync::Converse() {
     if (IsFinal(status)) return status;
     if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
     OnFailedCall(status);
+    {
+      MutexLock lock(mutex_);
+      known_.lost_because = lost_because_;
+    }
     if (Clock::now() - last_answer_ > absl::ToChronoNanoseconds(options_.unreachable_max)) {
       return GivesUp();
     }
@@ -151,6 +166,7 @@ absl::Status ServerSync::SyncOnce(v1::SyncServerReply& reply) {
     MutexLock lock(mutex_);
     if (is_stopping_) return absl::CancelledError("stopped");
     call_ = &context;
+    known_.report = request;
   }
   const grpc::Status status = coordinator_->SyncServer(&context, request, &reply);
   MutexLock lock(mutex_);

@@ -1,7 +1,6 @@
 #ifndef SLIPSTREAM_SERVER_CONTROL_PLANE_SERVER_SYNC_H_
 #define SLIPSTREAM_SERVER_CONTROL_PLANE_SERVER_SYNC_H_
 
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -63,8 +62,17 @@ class ServerSync {
   /// otherwise why the server cannot take part (any longer).
   std::optional<absl::Status> result();
 
-  /// Returns true once the server has heard that the run has failed.
-  bool run_has_failed() const { return run_has_failed_; }
+  /// What the server knows from the conversation.
+  struct Known {
+    uint64_t run = 0;  // 0 before the first answer.
+    Phase phase = Phase::kWaitingForServers;
+    std::string failure;       // Why the run has failed; empty if it has not.
+    std::string lost_because;  // Why the coordinator does not answer; empty if it does.
+
+    /// The last report to it: `status` of a shard, or `aggregator`.
+    v1::SyncServerRequest report;
+  };
+  Known known();
 
   /// Ends the conversation, also in the middle of a call.
   void Stop();
@@ -97,8 +105,6 @@ class ServerSync {
   std::string lost_because_;
   std::chrono::steady_clock::time_point last_answer_;
 
-  std::atomic<bool> run_has_failed_ = false;
-
   Mutex mutex_;
   bool is_stopping_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar stopping_;
@@ -106,6 +112,7 @@ class ServerSync {
   // The call under way; null if there is none.
   grpc::ClientContext* call_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::optional<absl::Status> result_ ABSL_GUARDED_BY(mutex_);
+  Known known_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;
 };

@@ -22,6 +22,7 @@ v1::SyncServerRequest ServerTalk::Ask() {
   request.set_accepts_rollback(options_.accepts_rollback);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait())));
   sink_.Describe(request);
+  if (request.has_status()) request.mutable_status()->set_http_address(options_.http_address);
   return request;
 }
 

@@ -25,6 +25,9 @@ class ServerTalk {
     /// The address at which workers reach this server.
     std::string address;
 
+    /// Where the server's HTTP port is; empty if it has none.
+    std::string http_address = {};
+
     /// The settings in canonical form. The coordinator refuses a server whose settings differ.
     std::string settings = {};
 

@@ -35,14 +35,19 @@ grpc::Status Access::Process(const InputMetadata& metadata, grpc::AuthContext* c
   }
   const std::string_view authorization = Find(metadata, kTokenMetadata);
   const std::string_view method = Find(metadata, ":path");
-  const absl::Status checked = Check(uris, authorization, method);
   if (!authorization.empty()) consumed->emplace(kTokenMetadata, std::string(authorization));
-  if (checked.ok()) return grpc::Status::OK;
+  return ToGrpc(Admit(uris, authorization, method));
+}
+
+absl::Status Access::Admit(const std::vector<std::string>& uris, std::string_view authorization,
+                           std::string_view method) {
+  absl::Status checked = Check(uris, authorization, method);
+  if (checked.ok()) return checked;
   audit_.Note({.event = "refused",
                .identity = uris.empty() ? "-" : uris.front(),
                .method = std::string(method),
                .reason = std::string(checked.message())});
-  return ToGrpc(checked);
+  return checked;
 }
 
 absl::Status Access::Check(const std::vector<std::string>& uris, std::string_view authorization,

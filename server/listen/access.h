@@ -30,9 +30,12 @@ class Access final : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
+  /// Decides about a call of `method`, and notes a refusal. `uris` are those of the peer's
+  /// certificate, `authorization` is the metadata, or the header, of this name that it sent.
+  absl::Status Admit(const std::vector<std::string>& uris, std::string_view authorization,
+                     std::string_view method);
+
  private:
-  /// Decides about a call. `uris` are those of the peer's certificate, `authorization` is the
-  /// metadata of this name that it sent.
   absl::Status Check(const std::vector<std::string>& uris, std::string_view authorization,
                      std::string_view method);
 

@@ -21,6 +21,7 @@ std::string Cut(const std::string& text) { return Printable(CutUtf8(text, kField
 
 void AuditLog::Note(const Event& event) {
   const bool is_refusal = event.event == "refused";
+  if (is_refusal) ++refusals_;
   std::optional<uint64_t> left_out;
   {
     MutexLock lock(mutex_);

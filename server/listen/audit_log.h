@@ -1,6 +1,8 @@
 #ifndef SLIPSTREAM_SERVER_LISTEN_AUDIT_LOG_H_
 #define SLIPSTREAM_SERVER_LISTEN_AUDIT_LOG_H_
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -41,9 +43,13 @@ class AuditLog {
 
   void Note(const Event& event);
 
+  /// How many calls were refused, whether a line says so or not.
+  uint64_t refusals() const { return refusals_; }
+
  private:
   const std::function<absl::Time()> now_;
 
+  std::atomic<uint64_t> refusals_ = 0;
   Mutex mutex_;
   Allowance of_refusals_ ABSL_GUARDED_BY(mutex_){kLinesAtOnce, kLinesPerSecond};
   Allowance of_others_ ABSL_GUARDED_BY(mutex_){kLinesAtOnce, kLinesPerSecond};

@@ -130,16 +130,20 @@ std::vector<LogLine> Connections::TakeLines(absl::Time now) {
     lines.emplace_back("closed connections", std::vector<LogField>{{"count", closed.count},
                                                                    {"one_of", closed.one_of},
                                                                    {"reason", kReasonTexts[i]}});
-    closed = {.count = 0, .one_of = "", .told = now};
+    closed = {.in_all = closed.in_all, .count = 0, .one_of = "", .told = now};
   }
   return lines;
 }
 
 Connections::Counts Connections::counts() {
+  static constexpr std::array<const char*, kReasons> kReasonNames = {"silent", "calls", "bytes",
+                                                                     "member"};
   MutexLock lock(mutex_);
-  return {.strangers = strangers_.size(),
-          .guests = guests_.size(),
-          .of_members = connections_.size() - strangers_.size() - guests_.size()};
+  Counts counts = {.strangers = strangers_.size(),
+                   .guests = guests_.size(),
+                   .of_members = connections_.size() - strangers_.size() - guests_.size()};
+  for (size_t i = 0; i < kReasons; ++i) counts.closed[kReasonNames[i]] = closed_[i].in_all;
+  return counts;
 }
 
 void Connections::RemoveGone() {
@@ -228,6 +232,7 @@ void Connections::ShutDown(Connection& connection, Reason reason) {
 
 void Connections::NoteClosed(const PeerName& name, Reason reason) {
   Closed& closed = closed_[static_cast<size_t>(reason)];
+  ++closed.in_all;
   ++closed.count;
   closed.one_of = TextOf(name);
 }

@@ -167,6 +167,9 @@ class Connections {
     size_t strangers = 0;
     size_t guests = 0;
     size_t of_members = 0;
+
+    /// How many were closed so far, by why: "silent", "calls", "bytes" and "member".
+    std::map<std::string, uint64_t> closed;
   };
   Counts counts();
 
@@ -220,6 +223,7 @@ class Connections {
 
   /// The connections that were closed for one reason and have not been logged yet.
   struct Closed {
+    uint64_t in_all = 0;  // Those that were logged, too.
     size_t count = 0;
     std::string one_of;
     absl::Time told = absl::InfinitePast();

@@ -258,6 +258,8 @@ RunSpec RandomRun(RandomStream& random) {
                                  {.match = "*", .learning_rate_factor = 9 * random.Unit()}};
     spec.optimizer.per_tensor[random.Below(2)].learning_rate_factor = 0;
   }
+  spec.http.listen = random.Below(2) == 0 ? std::string(HttpSpec::kNone)
+                                          : "[::1]:" + std::to_string(random.Below(65536));
   spec.cluster.servers = {"localhost:" + std::to_string(1 + random.Below(65535)), "[::1]:7070"};
   StalenessGuardSpec& guard = spec.consistency.max_staleness;
   if (spec.consistency.traits().keeps_pace && guard.action == StalenessGuardSpec::Action::kBlock) {

@@ -120,6 +120,8 @@ log:
   level: info
   format: text
   push_log: ""
+http:
+  listen: localhost:0
 run:
   after: exit
   finish_timeout: 0s

@@ -1,0 +1,112 @@
+#include "server/http/http_pages.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/base/printable.h"
+#include "common/config/server_address.h"
+#include "common/json/json_text.h"
+#include "common/json/message_json.h"
+#include "server/metrics/run_metrics.h"
+#include "server/metrics/shard_metrics.h"
+
+namespace slipstream {
+namespace {
+
+// The method whose callers may read what is answered here.
+constexpr char kSameAs[] = "/slipstream.v1.Coordinator/GetStatus";
+
+constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+bool IsLoopbackHost(const std::string& host) {
+  // A browser leaves out port 80.
+  for (const std::string& text : {host, host + ":80"}) {
+    const std::optional<ServerAddress> address = ParseServerAddress(text);
+    if (address.has_value()) return address->IsLoopback();
+  }
+  return false;
+}
+
+}  // namespace
+
+Readiness ReadinessOf(const ServerFacts& facts) {
+  Readiness readiness;
+  const auto add = [&readiness](const char* what, const std::string& wrong) {
+    readiness.is_ready = readiness.is_ready && wrong.empty();
+    readiness.lines += wrong.empty() ? fmt::format("[+]{}\n", what)
+                                     : fmt::format("[-]{}: {}\n", what, Printable(wrong));
+  };
+  // A run goes on while its coordinator is away.
+  const bool was_answered = facts.run != 0;
+  add("coordinator", was_answered                 ? ""
+                     : facts.lost_because.empty() ? "it has not answered yet"
+                                                  : facts.lost_because);
+  add("servers", facts.phase == Phase::kWaitingForServers ? "the run waits for its servers" : "");
+  add("run", facts.phase == Phase::kFailed ? "it has failed: " + facts.failure : "");
+  add("process", facts.is_draining ? "it drains" : "");
+  return readiness;
+}
+
+std::optional<HttpPort::Answer> HttpPages::Refusal(const HttpPort::Request& request) const {
+  if (options_.is_loopback_only && !request.host.empty() && !IsLoopbackHost(request.host)) {
+    return HttpPort::Answer{
+        .status = 421, .text = "this port is for programs of its own machine: ask for localhost\n"};
+  }
+  const bool is_probe = request.path == "/livez" || request.path == "/readyz";
+  if (options_.access == nullptr || is_probe) return std::nullopt;
+  const absl::Status admitted =
+      options_.access->Admit(request.uris, request.authorization, kSameAs);
+  if (admitted.ok()) return std::nullopt;
+  return HttpPort::Answer{.status = absl::IsUnauthenticated(admitted) ? 401 : 403,
+                          .text = std::string(admitted.message()) + "\n"};
+}
+
+HttpPort::Answer HttpPages::Answer(const HttpPort::Request& request) {
+  if (std::optional<HttpPort::Answer> refusal = Refusal(request); refusal.has_value()) {
+    return *refusal;
+  }
+  if (request.path == "/livez") return {.text = "ok\n"};
+  if (request.path == "/readyz") {
+    const Readiness readiness = ReadinessOf(options_.facts());
+    return {.status = readiness.is_ready ? 200 : 503,
+            .text = request.is_verbose   ? readiness.lines
+                    : readiness.is_ready ? "ok\n"
+                                         : "not ready; /readyz?verbose says why\n"};
+  }
+  if (request.path != "/metrics" && request.path != "/status.json") {
+    return {.status = request.path == "/" ? 200 : 404,
+            .text = fmt::format("{}/metrics\n/status.json\n/livez\n/readyz?verbose\n",
+                                request.path == "/" ? "" : "not found; here are:\n")};
+  }
+  MutexLock lock(mutex_);
+  Page& page = pages_[request.path];
+  const absl::Time now = options_.now();
+  if (now - page.made > options_.age_max) page = {Make(request.path), now};
+  return page.answer;
+}
+
+HttpPort::Answer HttpPages::Make(const std::string& path) const {
+  if (path == "/metrics") return {.type = kMetricsType, .text = Metrics()};
+  if (options_.status == nullptr) {
+    return {.status = 404,
+            .text = fmt::format("the coordinator has the status: ask the server of shard 0, {}\n",
+                                options_.coordinator)};
+  }
+  return {.type = "application/json", .text = JsonText(MessageJson(options_.status()))};
+}
+
+std::string HttpPages::Metrics() const {
+  const ServerFacts facts = options_.facts();
+  MetricSet::Labels labels = {{"run", options_.run_name}};
+  // A series that begins before the run has its number would end when it gets it.
+  if (facts.run != 0) labels.emplace_back("run_id", fmt::format("{:016x}", facts.run));
+  MetricSet metrics(std::move(labels));
+  if (options_.status != nullptr) AddRunMetrics(options_.status(), metrics);
+  if (facts.shard.has_value()) AddShardMetrics(*facts.shard, metrics);
+  if (facts.aggregator.has_value()) AddAggregatorMetrics(*facts.aggregator, metrics);
+  AddProcessMetrics(facts.counts, metrics);
+  return metrics.Text();
+}
+
+}  // namespace slipstream

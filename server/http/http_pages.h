@@ -1,0 +1,102 @@
+#ifndef SLIPSTREAM_SERVER_HTTP_HTTP_PAGES_H_
+#define SLIPSTREAM_SERVER_HTTP_HTTP_PAGES_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/protocol/view.h"
+#include "proto/status.pb.h"
+#include "server/http/http_port.h"
+#include "server/listen/access.h"
+#include "server/metrics/process_metrics.h"
+
+namespace slipstream {
+
+/// What a server knows without asking its shard, the coordinator or the disk.
+struct ServerFacts {
+  uint64_t run = 0;  // 0 before the coordinator has answered.
+  Phase phase = Phase::kWaitingForServers;
+  std::string failure;  // Why the run has failed; empty if it has not.
+
+  /// Why the coordinator cannot be reached; empty if it can.
+  std::string lost_because;
+  bool is_draining = false;
+
+  /// What the shard, or the aggregator, has told the coordinator last.
+  std::optional<v1::ShardStatus> shard;
+  std::optional<v1::AggregatorStatus> aggregator;
+  ProcessCounts counts;
+};
+
+/// Returns whether workers may come to the server, with a line for each thing that this depends on:
+/// "[+]coordinator" if it is right, and else "[-]coordinator: " with the reason.
+struct Readiness {
+  bool is_ready = true;
+  std::string lines;
+};
+Readiness ReadinessOf(const ServerFacts& facts);
+
+/// Answers the requests that come to a server's HTTP port:
+///
+/// | path | answer |
+/// |---|---|
+/// | `/livez` | 200 as long as the process answers |
+/// | `/readyz` | 200 if workers may come, else 503; with `?verbose`, why |
+/// | `/metrics` | the figures of this server, and of the run where the coordinator is, for
+/// Prometheus | | `/status.json` | the status of the run, where the coordinator is |
+///
+/// An answer may be as old as Options::age_max: however many ask, it is made once. Over TLS,
+/// whoever may call GetStatus may read all; probes, which have no certificate, the first two.
+///
+/// Thread-safe: guarded by its own mutex.
+class HttpPages {
+ public:
+  struct Options {
+    std::string run_name;
+    std::function<ServerFacts()> facts;
+
+    /// Returns the status of the run; null but where the coordinator is.
+    std::function<v1::RunStatus()> status;
+
+    /// Where the coordinator is, for those who look for it here.
+    std::string coordinator;
+
+    /// Decides who may read; null if everybody may. Must outlive this object.
+    Access* access = nullptr;
+
+    /// Whether only this machine can connect. Then a page from elsewhere, whose name was made to
+    /// stand for this machine, must not read the answers: requests have to name it by loopback.
+    bool is_loopback_only = false;
+    std::function<absl::Time()> now;
+    absl::Duration age_max = absl::Milliseconds(250);
+  };
+
+  explicit HttpPages(Options options) : options_(std::move(options)) {}
+
+  HttpPort::Answer Answer(const HttpPort::Request& request);
+
+ private:
+  struct Page {
+    HttpPort::Answer answer;
+    absl::Time made = absl::InfinitePast();
+  };
+
+  std::optional<HttpPort::Answer> Refusal(const HttpPort::Request& request) const;
+  HttpPort::Answer Make(const std::string& path) const;
+  std::string Metrics() const;
+
+  const Options options_;  // Constant after construction.
+
+  Mutex mutex_;
+  std::map<std::string, Page> pages_ ABSL_GUARDED_BY(mutex_);  // By path, of those that exist.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_HTTP_HTTP_PAGES_H_

@@ -1,0 +1,114 @@
+#ifndef SLIPSTREAM_SERVER_HTTP_HTTP_PORT_H_
+#define SLIPSTREAM_SERVER_HTTP_HTTP_PORT_H_
+
+#include <httplib.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/files/file_descriptor.h"
+#include "common/security/credential_files.h"
+#include "server/listen/accept_loop.h"
+
+namespace slipstream {
+
+/// A port over which a process answers requests for what is known anyway: with the library's
+/// parser of HTTP, and connections and deadlines of our own (http_stream.h).
+///
+/// Each connection has a thread, and there are at most Options::connections_max: if one more comes,
+/// the one that has been idle for longest goes, and if none is idle, the newcomer. A request has to
+/// be there, and an answer read, within Options::request_time. Requests have no body.
+///
+/// Thread-safe, as answers are given by several threads at a time.
+class HttpPort {
+ public:
+  struct Options {
+    std::string host;
+    uint16_t port = 0;  // 0 if the system is to choose one.
+
+    /// Without an authority nothing is encrypted.
+    CredentialFiles credentials;
+    size_t connections_max = 32;
+
+    /// How long a handshake, a request, and taking an answer may last.
+    std::chrono::milliseconds request_time{5000};
+
+    /// How long a connection may be without a request.
+    std::chrono::milliseconds idle_time{60'000};
+  };
+
+  /// What is asked for.
+  struct Request {
+    std::string path;
+    bool is_verbose = false;  // "?verbose".
+    std::string host;         // As the peer names this machine, mostly with the port.
+
+    /// The URIs of the certificate that the peer has shown, and its "Authorization" header.
+    std::vector<std::string> uris;
+    std::string authorization;
+  };
+  struct Answer {
+    int status = 200;
+    std::string type = "text/plain; charset=utf-8";
+    std::string text;
+  };
+  using Answerer = std::function<Answer(const Request&)>;
+
+  /// Takes a port, at which connections wait until Start. Fails as ListenOnTcp does.
+  static absl::StatusOr<std::unique_ptr<HttpPort>> Listen(Options options);
+
+  /// Ends all connections.
+  ~HttpPort();
+  HttpPort(const HttpPort&) = delete;
+  HttpPort& operator=(const HttpPort&) = delete;
+
+  uint16_t port() const { return port_; }
+  bool is_encrypted() const { return options_.credentials.is_encrypted(); }
+
+  /// Begins to answer. `answer` is called by several threads at a time.
+  absl::Status Start(Answerer answer);
+
+ private:
+  class Parser;
+
+  /// A connection and its thread.
+  struct Connection {
+    int socket = -1;  // Open, or -1 at the end.
+    std::chrono::steady_clock::time_point idle_since = std::chrono::steady_clock::time_point::max();
+    bool is_over = false;
+    std::thread thread;
+  };
+
+  HttpPort(Options options, std::vector<FileDescriptor> listening, uint16_t port);
+  void Take(FileDescriptor connection);
+  void Serve(const FileDescriptor& connection, Connection& place);
+  void RemoveOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Constant after construction.
+  const Options options_;
+  const uint16_t port_;
+
+  std::vector<FileDescriptor> listening_;  // Empty from Start on.
+  std::unique_ptr<Parser> parser_;         // Set by Start.
+
+  Mutex mutex_;
+  std::list<Connection> connections_ ABSL_GUARDED_BY(mutex_);
+
+  std::unique_ptr<AcceptLoop> loop_;  // Last: it uses everything above.
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_SERVER_HTTP_HTTP_PORT_H_

@@ -1,0 +1,164 @@
+#include "server/http/http_port.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <httplib.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "tests/support/credentials.h"
+#include "tests/support/raw_connection.h"
+
+namespace slipstream {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+std::unique_ptr<HttpPort> Open(HttpPort::Options options, HttpPort::Answerer answer) {
+  options.host = "localhost";
+  auto port = HttpPort::Listen(std::move(options));
+  EXPECT_TRUE(port.ok()) << port.status();
+  EXPECT_TRUE((*port)->Start(std::move(answer)).ok());
+  return *std::move(port);
+}
+
+/// Answers with the path that was asked for.
+HttpPort::Answer Echo(const HttpPort::Request& request) { return {.text = request.path + "\n"}; }
+
+/// Sends `text` and returns what comes until the port closes the connection.
+std::string Say(const FileDescriptor& connection, std::string_view text) {
+  std::string answer;
+  send(connection.get(), text.data(), text.size(), MSG_NOSIGNAL);
+  for (;;) {
+    char bytes[4096];
+    const ssize_t came = recv(connection.get(), bytes, sizeof(bytes), 0);
+    if (came <= 0) return answer;
+    answer.append(bytes, static_cast<size_t>(came));
+  }
+}
+
+TEST(HttpPortTest, AnswersRequestsOverOneConnection) {
+  const auto port = Open({}, Echo);
+  httplib::Client client("localhost", port->port());
+  client.set_keep_alive(true);
+  for (const char* path : {"/metrics", "/livez"}) {
+    const httplib::Result answer = client.Get(path);
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200);
+    EXPECT_EQ(answer->body, std::string(path) + "\n");
+    EXPECT_EQ(answer->get_header_value("Cache-Control"), "no-store");
+  }
+  EXPECT_EQ(client.Head("/metrics")->body, "");
+}
+
+TEST(HttpPortTest, RefusesWhatItIsNotFor) {
+  const auto port = Open({}, Echo);
+  httplib::Client client("localhost", port->port());
+  EXPECT_EQ(client.Post("/metrics")->status, 405);
+  EXPECT_EQ(client.Delete("/metrics")->status, 405);
+  EXPECT_EQ(client.Get("/metrics", {{"Range", "bytes=0-1,0-1,0-1"}})->status, 416);
+  EXPECT_THAT(Say(ConnectTo(port->port()), "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n123456789"),
+              StartsWith("HTTP/1.1 405"));
+}
+
+TEST(HttpPortTest, EndsARequestThatHasTooManyBytes) {
+  const auto port = Open({}, Echo);
+  std::string ranges = "GET / HTTP/1.1\r\nRange: bytes=0-0";
+  while (ranges.size() < 8000) ranges += ",0-0";
+  for (const std::string& text :
+       {"GET /" + std::string(9000, 'x'), std::string(9000, '\n'),
+        ranges + "\r\nConnection: close\r\n\r\n", "GET / HTTP/1.1\r\n" + std::string(9000, 'x')}) {
+    EXPECT_THAT(Say(ConnectTo(port->port()), text), testing::Not(HasSubstr("200 OK")));
+  }
+  EXPECT_EQ(httplib::Client("localhost", port->port()).Get("/livez")->status, 200);
+}
+
+TEST(HttpPortTest, EndsARequestThatDoesNotEnd) {
+  const auto port = Open({.request_time = std::chrono::milliseconds(20)}, Echo);
+  EXPECT_THAT(Say(ConnectTo(port->port()), ""), IsEmpty());
+  EXPECT_THAT(Say(ConnectTo(port->port()), "GET / HTTP/1.1\r\nX: "),
+              testing::Not(HasSubstr("200")));
+}
+
+TEST(HttpPortTest, EndsAnAnswerThatIsNotTaken) {
+  const auto port = Open({.request_time = std::chrono::milliseconds(20)}, [](const auto&) {
+    return HttpPort::Answer{.text = std::string(64 << 20, 'x')};
+  });
+  const FileDescriptor connection = ConnectTo(port->port());
+  const std::string_view request = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
+  ASSERT_GT(send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
+  pollfd broken = {.fd = connection.get(), .events = POLLRDHUP, .revents = 0};
+  EXPECT_GT(poll(&broken, 1, 60'000), 0);
+  EXPECT_LT(Say(connection, "").size(), size_t{64} << 20);
+}
+
+TEST(HttpPortTest, TheIdlestConnectionMakesRoomForANewOne) {
+  const auto port = Open({.connections_max = 2}, Echo);
+  std::vector<std::unique_ptr<httplib::Client>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<httplib::Client>("localhost", port->port()));
+    clients.back()->set_keep_alive(true);
+    // A client connects anew if its connection was closed; so may the others.
+    for (const auto& client : clients) ASSERT_TRUE(client->Get("/livez"));
+  }
+}
+
+TEST(HttpPortTest, EndsWithConnectionsThatAreOpen) {
+  auto port = Open({}, Echo);
+  const FileDescriptor silent = ConnectTo(port->port());
+  httplib::Client client("localhost", port->port());
+  client.set_keep_alive(true);
+  ASSERT_TRUE(client.Get("/livez"));
+  port.reset();
+  EXPECT_FALSE(client.Get("/livez"));
+}
+
+class HttpPortTlsTest : public testing::Test {
+ protected:
+  HttpPortTlsTest()
+      : port_(Open({.credentials = authority_.FilesOf("slipstream://run/mnist/server/0")},
+                   [](const HttpPort::Request& request) {
+                     std::string text;
+                     for (const std::string& uri : request.uris) text += uri;
+                     return HttpPort::Answer{.text = text + request.authorization};
+                   })) {}
+
+  std::string Ask(const CredentialFiles& files, const httplib::Headers& headers = {}) const {
+    httplib::SSLClient client("localhost", port_->port(), files.certificate, files.key);
+    client.set_ca_cert_path(authority_.Path("ca.crt").c_str());
+    const httplib::Result answer = client.Get("/", headers);
+    return answer ? answer->body : "no answer";
+  }
+
+  const TestAuthority authority_;
+  const std::unique_ptr<HttpPort> port_;
+};
+
+TEST_F(HttpPortTlsTest, TellsWhoAsks) {
+  EXPECT_EQ(Ask(authority_.FilesOf("slipstream://run/mnist/operator")),
+            "slipstream://run/mnist/operator");
+  EXPECT_EQ(Ask({}), "");
+  EXPECT_EQ(Ask({}, {{"Authorization", "Bearer x"}}), "Bearer x");
+}
+
+TEST_F(HttpPortTlsTest, HasNoHandshakeWithACertificateOfAnotherAuthority) {
+  const TestAuthority other("other");
+  EXPECT_EQ(Ask(other.FilesOf("slipstream://run/mnist/operator")), "no answer");
+}
+
+TEST_F(HttpPortTlsTest, AnswersNobodyWithoutEncryption) {
+  EXPECT_THAT(Say(ConnectTo(port_->port()), "GET / HTTP/1.1\r\n\r\n"),
+              testing::Not(HasSubstr("HTTP")));
+}
+
+}  // namespace
+}  // namespace slipstream
