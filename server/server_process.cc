@@ -399,6 +399,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   OrdersSink& sink = shard_ != nullptr ? static_cast<OrdersSink&>(*shard_)
                                        : static_cast<OrdersSink&>(*aggregator_);
   options.talk.http_address = HttpAddress();
+  options.talk.memory_limit = ReadMemoryBytes().limit;
   sync_ = std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), sink);
   if (absl::Status answers = AnswerHttp(); !answers.ok()) return answers;
 

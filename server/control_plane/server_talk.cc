@@ -22,7 +22,10 @@ v1::SyncServerRequest ServerTalk::Ask() {
   request.set_accepts_rollback(options_.accepts_rollback);
   request.set_wait_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait())));
   sink_.Describe(request);
-  if (request.has_status()) request.mutable_status()->set_http_address(options_.http_address);
+  if (request.has_status()) {
+    request.mutable_status()->set_http_address(options_.http_address);
+    request.mutable_status()->set_memory_limit_bytes(options_.memory_limit);
+  }
   return request;
 }
 

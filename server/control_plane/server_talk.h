@@ -28,6 +28,9 @@ class ServerTalk {
     /// Where the server's HTTP port is; empty if it has none.
     std::string http_address = {};
 
+    /// The memory that this process may use.
+    uint64_t memory_limit = 0;
+
     /// The settings in canonical form. The coordinator refuses a server whose settings differ.
     std::string settings = {};
 

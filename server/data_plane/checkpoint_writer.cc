@@ -104,6 +104,8 @@ absl::Status CheckpointWriter::LastSave() {
 void CheckpointWriter::Describe(v1::ShardStatus& status) {
   MutexLock lock(mutex_);
   status.set_checkpoint_failure(failure_);
+  status.set_checkpoint_failures(failures_);
+  if (free_bytes_.has_value()) status.set_disk_free_bytes(*free_bytes_);
   if (written_at_ == absl::InfinitePast()) return;
   *status.mutable_checkpoint() = newest_;
   status.mutable_checkpoint()->set_age_seconds(absl::ToDoubleSeconds(options_.now() - written_at_));
@@ -123,9 +125,12 @@ void CheckpointWriter::Run() {
       is_writing_ = true;
     }
     const absl::Status written = WriteNow(*save);
+    const std::optional<uint64_t> free_bytes = store_->disk().FreeBytes(store_->directory());
     bool is_news = false;
     {
       MutexLock lock(mutex_);
+      free_bytes_ = free_bytes;
+      if (!written.ok()) ++failures_;
       is_news = failure_ != written.message();
       failure_ = std::string(written.message());
     }

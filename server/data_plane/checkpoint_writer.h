@@ -121,6 +121,8 @@ class CheckpointWriter {
   v1::CheckpointStatus newest_ ABSL_GUARDED_BY(mutex_);
   absl::Time written_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::string failure_ ABSL_GUARDED_BY(mutex_);
+  uint64_t failures_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<uint64_t> free_bytes_ ABSL_GUARDED_BY(mutex_);  // After the last try.
 
   std::thread thread_;  // Last: it uses everything above.
 };

@@ -199,7 +199,9 @@ v1::ShardStatus ShardEngine::Report() {
     const ParameterRange range = orders_.model->shard_map.range(options_.shard);
     status.set_begin(range.begin);
     status.set_end(range.end);
+    status.set_memory_needed_bytes(ShardBytesNeeded(range.size(), options_.run));
   }
+  push_times_.Describe(*status.mutable_push_times());
   value_counts_.Describe(status);
   const TrainingState* state = shard_->training_state();
   status.set_live_versions(state == nullptr ? 0 : static_cast<uint32_t>(state->live_versions()));
@@ -331,6 +333,7 @@ void ShardEngine::AbandonPush(PushAssembly& push) {
 }
 
 std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* call) {
+  const absl::Time complete = options_.now();
   Answers answers;
   std::optional<ShardJob> job;
   {
@@ -338,6 +341,7 @@ std::optional<Answer> ShardEngine::FinishPush(PushAssembly push, WaitingCall* ca
     ShardResult result = shard_->FinishPush(call->name(), push);
     if (shard_->has_own_job()) job = shard_->TakeJob();
     answers = Absorb(std::move(result));
+    push_times_.Add(options_.now() - complete);
   }
   std::optional<Answer> answer = Deliver(std::move(answers), call);
   if (job.has_value()) RunJob(*std::move(job));

@@ -264,6 +264,7 @@ class ShardEngine final : public DataPlaneEngine {
   // Another one takes its place once it has gone on from a log.
   std::unique_ptr<Shard> shard_ ABSL_GUARDED_BY(mutex_);
   RoundClock round_clock_ ABSL_GUARDED_BY(mutex_);
+  TimeCounts push_times_ ABSL_GUARDED_BY(mutex_);
   StepTimes step_times_ ABSL_GUARDED_BY(mutex_);
   ServerOrders orders_ ABSL_GUARDED_BY(mutex_);
 

@@ -156,6 +156,7 @@ void ShardLog::GiveUpWrite() {
 void ShardLog::Describe(v1::ShardStatus& status) const {
   MutexLock lock(mutex_);
   *status.mutable_log() = written_;
+  sync_times_.Describe(*status.mutable_log()->mutable_sync_times());
 }
 
 // Writing.
@@ -253,6 +254,7 @@ std::optional<uint64_t> ShardLog::NoteSynced(std::vector<Entry> batch) {
     const double share = written_.batches() == 0 ? 1.0 : kNewestShare;
     written_.set_batch_seconds(written_.batch_seconds() +
                                share * (seconds.count() - written_.batch_seconds()));
+    sync_times_.Add(absl::FromChrono(Clock::now() - write_due_));
     written_.set_bytes(closed_bytes_ + segment_->bytes());
     written_.set_events(written_.events() + events);
     written_.set_batches(written_.batches() + 1);

@@ -20,6 +20,7 @@
 #include "common/wire/values_codec.h"
 #include "proto/status.pb.h"
 #include "server/data_plane/shard_recorder.h"
+#include "server/status/time_counts.h"
 #include "server/storage/disk.h"
 #include "server/storage/log_segment.h"
 
@@ -202,6 +203,7 @@ class ShardLog final : public ShardRecorder {
   uint64_t recorded_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t synced_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::LogStatus written_ ABSL_GUARDED_BY(mutex_);
+  TimeCounts sync_times_ ABSL_GUARDED_BY(mutex_);
 
   std::thread thread_;  // Last: it uses everything above.
 };

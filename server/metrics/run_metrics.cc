@@ -44,6 +44,7 @@ void AddProgress(const v1::RunStatus& status, MetricSet& metrics) {
   metrics.Gauge("run_batches", "Mini-batches that the run has.",
                 static_cast<double>(status.batches_total()));
   metrics.Gauge("run_epoch", "Completed passes over the training data.", status.epochs());
+  metrics.Gauge("run_stage", "The place, from 0, of the run's stage.", status.stage());
   metrics.Gauge("run_learning_rate", "The learning rate before the schedule.",
                 status.learning_rate());
   metrics.Gauge("run_effective_learning_rate",
@@ -76,7 +77,9 @@ void AddEvaluation(const v1::RunStatus& status, MetricSet& metrics) {
     metrics.Gauge("run_test_accuracy_ratio", "The accuracy on the test set, as measured last.",
                   last.test_accuracy());
   }
-  metrics.Gauge("run_evaluation_age_seconds", "How long ago that was.", last.age_seconds());
+  if (last.has_age_seconds()) {
+    metrics.Gauge("run_evaluation_age_seconds", "How long ago that was.", last.age_seconds());
+  }
 }
 
 void AddMissing(const v1::RunStatus& status, MetricSet& metrics) {

@@ -28,6 +28,7 @@ StatusFacts FactsOf(const Coordinator& coordinator, absl::Time now) {
                          .lease_left = coordinator.membership().LeaseLeft(record, now),
                          .has_work = coordinator.HasWork(id)};
   }
+  facts.now = now;
   facts.evaluations = coordinator.evaluations().results();
   facts.weights_sha256 = coordinator.evaluations().weights_sha256();
   return facts;

@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/ids.h"
+#include "server/status/time_counts.h"
 
 namespace slipstream {
 
@@ -17,12 +18,16 @@ class RoundClock {
   /// Notes that the round after version `decided` has heard from `heard` workers.
   void Observe(Version decided, uint32_t heard, absl::Time now) {
     const bool is_another = !is_running_ || decided != decided_;
+    if (is_another && is_running_) closed_.Add(now - began_);
     if (is_another) began_ = now;
     if (is_another || heard != heard_) changed_ = now;
     is_running_ = true;
     decided_ = decided;
     heard_ = heard;
   }
+
+  /// From the begin of a round to its close, of all rounds before this one.
+  const TimeCounts& closed() const { return closed_; }
 
   /// How long the round has been open, and unchanged; zero before the first round is observed.
   absl::Duration open(absl::Time now) const { return Since(began_, now); }
@@ -38,6 +43,7 @@ class RoundClock {
   uint32_t heard_ = 0;
   absl::Time began_;
   absl::Time changed_;
+  TimeCounts closed_;
 };
 
 }  // namespace slipstream

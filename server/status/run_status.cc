@@ -97,6 +97,8 @@ v1::WorkerStatus ToWire(WorkerId id, const StatusFacts::Worker& worker) {
   *wire.mutable_recent_steps() = figures.recent_steps();
   wire.set_lease_left_seconds(absl::ToDoubleSeconds(worker.lease_left));
   wire.set_failure(worker.record.failure);
+  wire.set_registrations(worker.record.registrations);
+  wire.set_losses(worker.record.losses);
   wire.set_idle_seconds(absl::ToDoubleSeconds(worker.idle));
   wire.set_is_stalled(worker.is_stalled);
   return wire;
@@ -166,7 +168,7 @@ void AddMissing(const RunSpec& spec, const StatusFacts& facts, v1::RunStatus& st
   missing.set_fails_in_seconds(absl::ToDoubleSeconds(facts.missing->fails_in));
 }
 
-v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
+v1::EvaluationStatus ToWire(const Evaluation& evaluation, absl::Time now) {
   v1::EvaluationStatus wire;
   wire.set_number(evaluation.number);
   wire.set_epoch(evaluation.epoch);
@@ -180,6 +182,9 @@ v1::EvaluationStatus ToWire(const Evaluation& evaluation) {
   wire.set_model_file(evaluation.model_file);
   wire.set_model_host(evaluation.model_host);
   wire.set_model_failure(evaluation.model_failure);
+  if (evaluation.came.has_value()) {
+    wire.set_age_seconds(absl::ToDoubleSeconds(now - *evaluation.came));
+  }
   return wire;
 }
 
@@ -277,7 +282,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
     *status.add_aggregators() = aggregator;
   }
   for (const Evaluation& evaluation : facts.evaluations) {
-    *status.add_evaluations() = ToWire(evaluation);
+    *status.add_evaluations() = ToWire(evaluation, facts.now);
   }
 
   const double seconds = absl::ToDoubleSeconds(facts.training_time);

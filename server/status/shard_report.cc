@@ -82,6 +82,7 @@ void DescribeTimes(const RoundClock& round, const StepTimes& steps, absl::Time n
                    v1::ShardStatus& status) {
   status.set_round_open_seconds(absl::ToDoubleSeconds(round.open(now)));
   status.set_round_unchanged_seconds(absl::ToDoubleSeconds(round.unchanged(now)));
+  round.closed().Describe(*status.mutable_round_times());
   const std::map<WorkerId, StepTimes::Pace> paces = steps.Paces(now);
   for (v1::ShardWorkerStatus& line : *status.mutable_workers()) {
     const auto pace = paces.find(WorkerId{line.worker()});

@@ -70,6 +70,7 @@ struct StatusFacts {
   std::vector<v1::ReaderStatus> readers;
   size_t readers_unlisted = 0;  // How many others there are.
   std::deque<Evaluation> evaluations;
+  absl::Time now;
   std::string weights_sha256;
 };
 

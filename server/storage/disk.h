@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -93,6 +94,11 @@ class Disk {
 
   /// Returns once the names in the directory are on the disk.
   virtual absl::Status SyncDirectory(const std::string& directory) = 0;
+
+  /// Returns how many bytes more the directory's file system takes; nothing if it does not say.
+  virtual std::optional<uint64_t> FreeBytes(const std::string& /*directory*/) {
+    return std::nullopt;
+  }
 
   /// Takes the directory's lock, for which it has a file LOCK. RESOURCE_EXHAUSTED if somebody else
   /// has it. On a file system without locks the directory counts as free.

@@ -262,6 +262,12 @@ absl::Status PosixDisk::SyncDirectory(const std::string& directory) {
   return Failure("sync", directory, errno);
 }
 
+std::optional<uint64_t> PosixDisk::FreeBytes(const std::string& directory) {
+  std::error_code error;
+  const std::filesystem::space_info space = std::filesystem::space(directory, error);
+  return error ? std::nullopt : std::optional<uint64_t>(space.available);
+}
+
 absl::StatusOr<std::unique_ptr<DiskLock>> PosixDisk::Lock(const std::string& directory) {
   const std::string path = directory + "/" + kLockName;
   FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, kFileMode));

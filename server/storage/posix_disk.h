@@ -26,6 +26,7 @@ class PosixDisk final : public Disk {
   absl::StatusOr<std::vector<DiskEntry>> List(const std::string& directory) override;
   absl::Status MakeDirectories(const std::string& directory) override;
   absl::Status SyncDirectory(const std::string& directory) override;
+  std::optional<uint64_t> FreeBytes(const std::string& directory) override;
   absl::StatusOr<std::unique_ptr<DiskLock>> Lock(const std::string& directory) override;
 };
 

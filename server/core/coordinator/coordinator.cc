@@ -246,6 +246,7 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
   if (!result.model_file.empty()) {
     result.model_host = state_.membership.workers().at(worker.worker).host;
   }
+  result.came = now;
   const std::string failure = result.model_failure;
   absl::Status reported =
       state_.evaluations.Report(worker.worker, evaluation, std::move(result), weights_sha256,

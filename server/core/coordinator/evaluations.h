@@ -46,6 +46,9 @@ struct Evaluation {
   /// Why the weights could not be saved. Empty if they were, or no save was ordered.
   std::string model_failure;
 
+  /// When the coordinator heard of it; unknown if that was before it was restarted.
+  std::optional<absl::Time> came;
+
   template <typename Archive, typename Self>
   static void Parts(Archive& archive, Self& self) {
     archive(self.number, self.epoch, self.epochs_measured, self.test_accuracy, self.test_loss,

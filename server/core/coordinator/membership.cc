@@ -58,13 +58,16 @@ absl::StatusOr<Membership::Registration> Membership::Register(const Applicant& a
   const Incarnation incarnation{++last_incarnation_};
   const bool takes_place = keeps_places_ && !is_new;
   none_ends_before_ = std::min(none_ends_before_, now + lease_);
-  workers_[*id] = {.incarnation = incarnation,
-                   .state = State::kLive,
-                   .founding = takes_place,
-                   .host = host,
-                   .instance = instance,
-                   .last_heard = now,
-                   .failure = ""};
+  Worker& worker = workers_[*id];
+  worker = {.incarnation = incarnation,
+            .state = State::kLive,
+            .founding = takes_place,
+            .host = host,
+            .instance = instance,
+            .last_heard = now,
+            .failure = "",
+            .registrations = worker.registrations + 1,
+            .losses = worker.losses};
   RemakeView();
   return Registration{.worker = *id,
                       .incarnation = incarnation,
@@ -222,6 +225,7 @@ std::optional<WorkerId> Membership::FindInstance(const Applicant& applicant) con
 
 void Membership::End(Worker& worker, State state, const std::string& failure, absl::Time now) {
   worker.state = state;
+  if (state == State::kDead) ++worker.losses;
   worker.leaves_place = keeps_places_;
   worker.place_empty_since = now;
   if (keeps_places_) ++empty_places_;

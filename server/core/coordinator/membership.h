@@ -76,6 +76,10 @@ class Membership {
     /// end.
     std::string failure;
 
+    /// How often the id was registered, and lost, as this process knows.
+    uint64_t registrations = 0;
+    uint64_t losses = 0;
+
     template <typename Archive, typename Self>
     static void Parts(Archive& archive, Self& self) {
       archive(self.incarnation, self.state, self.founding, self.host, self.instance,

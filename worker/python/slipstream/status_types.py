@@ -187,7 +187,7 @@ class ShardStatus:
     # From the begin of a round to its close, and from a push's last byte to the decision about it.
     round_times: TimeHistogram = dataclasses.field(default_factory=lambda: TimeHistogram())
     push_times: TimeHistogram = dataclasses.field(default_factory=lambda: TimeHistogram())
-    # The room on the disk of durability.directory; absent if nothing is saved.
+    # The room on the disk of durability.directory after the last try to make a checkpoint; absent before.
     disk_free_bytes: Optional[int] = None
     # The memory that the server may use, and that it needs for its shard; 0 while it does not know.
     memory_limit_bytes: int = 0
@@ -312,7 +312,7 @@ class WorkerStatus:
     # The overlap of the middle half of the worker's steps: without the first weights, and without the end of
     # the work, where units are small.
     steady_overlap: float = 0.0
-    # How often a worker with this id has registered, and was lost.
+    # How often a worker with this id has registered, and was lost, since the coordinator's process began.
     registrations: int = 0
     losses: int = 0
 
@@ -340,8 +340,8 @@ class EvaluationStatus:
     # is above `epoch` if training went on before the weights were read, and below it if gradients were
     # dropped or still in open rounds. 0 if the worker does not report it.
     epochs_measured: float = 0.0
-    # How long ago the coordinator heard of it.
-    age_seconds: float = 0.0
+    # How long ago the coordinator heard of it; absent if it was restarted since.
+    age_seconds: Optional[float] = None
 
 
 @dataclasses.dataclass(frozen=True)
