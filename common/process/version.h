@@ -16,7 +16,7 @@ inline constexpr std::string_view kVersion = "0.1.0";
 /// coordinator.state and the states of workers. It goes up by one in a release that adds anything
 /// to one of them (common/base/archive.h). A program reads its own format and those before, from
 /// the oldest one on.
-inline constexpr uint64_t kDurableFormat = 4;
+inline constexpr uint64_t kDurableFormat = 5;
 inline constexpr uint64_t kOldestDurableFormat = 4;
 
 /// The protocol between programs (proto/README.md). It goes up by one in a release with a change

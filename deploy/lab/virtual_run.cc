@@ -188,7 +188,7 @@ void VirtualRun::Control() {
   EndEvaluation();
   BeginEvaluation();
   SyncServers();
-  coordinator_.TakeNotes();
+  coordinator_.TakeNotes(queue_.now());
   FlushPushLogs();
   OnCoordinatorCalled();
 }

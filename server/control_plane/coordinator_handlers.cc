@@ -247,9 +247,23 @@ grpc::ServerUnaryReactor* CoordinatorService::Report(grpc::CallbackServerContext
                                                      v1::ReportReply*) {
   const Identity worker = FromWire(request->identity());
   const auto event = [&](absl::Time now, Caller&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return Take(coordinator_, *request, now);
+    const std::deque<Evaluation>& results = coordinator_.evaluations().results();
+    const uint64_t before = results.empty() ? 0 : results.back().number;
+    absl::Status taken = Take(coordinator_, *request, now);
+    if (!results.empty() && results.back().number > before) {
+      NoteEvaluation(worker.worker, results.back());
+    }
+    return taken;
   };
   return Serve(context, worker.worker, event);
+}
+
+void CoordinatorService::NoteEvaluation(WorkerId worker, const Evaluation& result) {
+  std::vector<LogField> fields = {{"worker", Value(worker)}, {"epoch", result.epoch}};
+  if (result.test_accuracy.has_value()) fields.emplace_back("test_accuracy", *result.test_accuracy);
+  fields.emplace_back("test_loss", result.test_loss);
+  fields.emplace_back("final", result.is_final);
+  coordinator_.AddNote({EventKind::kEvaluation, false, LogLine("evaluation done", fields)});
 }
 
 grpc::ServerUnaryReactor* CoordinatorService::Leave(grpc::CallbackServerContext* context,
@@ -297,7 +311,8 @@ grpc::ServerUnaryReactor* CoordinatorService::ChangeRun(grpc::CallbackServerCont
       return absl::Status(change.status().code(),
                           std::string(CutUtf8(reason, kExplanationBytesMax)));
     }
-    const absl::StatusOr<Coordinator::ChangeEffect> effect = coordinator_.OnChange(*change, now);
+    const absl::StatusOr<Coordinator::ChangeEffect> effect =
+        coordinator_.OnChange(*change, now, caller.Who());
     if (!effect.ok()) return effect.status();
     settings_.optimizer = change->settings.optimizer;
     settings_.worker = change->settings.worker;
@@ -337,6 +352,7 @@ grpc::ServerUnaryReactor* CoordinatorService::SaveCheckpoint(
     if (!order.ok()) return order.status();
     reply->set_order(*order);
     if (request->order() == 0) caller.Audit("ordered a checkpoint", "all shards save one");
+    news_.AwaitCheckpoint();
     return absl::OkStatus();
   };
   const auto question = [this, reply](bool is_last)

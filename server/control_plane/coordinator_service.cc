@@ -36,11 +36,12 @@ class CoordinatorService::Call final : public grpc::ServerUnaryReactor, public C
 
 namespace {
 
-// How often workers are looked at that may have come to a standstill, and how many leases long they
-// may be idle in any case.
+// How often it is looked at what no message tells of; and how many leases long workers may be idle
+// in any case.
 constexpr absl::Duration kLookInterval = absl::Seconds(1);
 constexpr int kIdleLeases = 6;
 
+constexpr char kIsNotKept[] = "the coordinator's state cannot be kept; calls wait until it can";
 constexpr char kIsStopping[] = "the coordinator is stopping";
 
 // How soon a state that could not be written is written again.
@@ -65,13 +66,15 @@ CoordinatorService::CoordinatorService(Options options)
       coordinator_(options_.run, options_.spec, options_.now()),
       settings_(options_.spec),
       stalled_({.idle_min = kIdleLeases * options_.spec.cluster.lease,
-                .first_idle_max = options_.spec.cluster.start_timeout}) {
+                .first_idle_max = options_.spec.cluster.start_timeout}),
+      news_(static_cast<uint32_t>(options_.spec.cluster.servers.size())) {
   if (options_.kept.has_value()) {
     MutexLock lock(mutex_);
     const absl::Time now = options_.now();
     PS_CHECK(coordinator_.Restore(options_.kept->first, now, options_.accepts_rollback).ok());
     settings_ = options_.kept->second;
-    to_keep_ = kept_ = coordinator_.journal_changes();
+    to_keep_ = kept_ = ChangesToKeep();
+    coordinator_.AddNote({EventKind::kState, true, LogLine("the coordinator was restarted")});
   }
   timer_ = std::thread([this] { RunTimer(); });
   if (options_.keep != nullptr) keeper_ = std::thread([this] { RunKeeper(); });
@@ -144,7 +147,7 @@ grpc::ByteBuffer CoordinatorService::EncodedStatus() {
   uint64_t changes = 0;
   {
     MutexLock lock(mutex_);
-    changes = coordinator_.changes() + coordinator_.journal_changes();
+    changes = coordinator_.changes() + ChangesToKeep();
   }
   const absl::Time now = options_.now();
   const bool is_new =
@@ -211,6 +214,7 @@ void CoordinatorService::Cancel(CoordinatorCall* call) {
 }
 
 void CoordinatorService::RunTimer() {
+  absl::Time next_look = absl::InfinitePast();
   while (true) {
     Aftermath aftermath;
     {
@@ -219,12 +223,21 @@ void CoordinatorService::RunTimer() {
       while (!is_stopping_ && stopping_.WaitUntil(mutex_, next)) {
       }
       if (is_stopping_) return;
+    }
+    const bool looks = options_.now() >= next_look;
+    const v1::RunStatus status = looks ? Status() : v1::RunStatus();
+    {
+      MutexLock lock(mutex_);
       const absl::Time now = options_.now();
       coordinator_.Tick(now);
-      aftermath = Settle(now);
-      for (CoordinatorNotes::Note& note : LookForStalled(now)) {
-        aftermath.notes.push_back(std::move(note));
+      if (looks) {
+        next_look = now + kLookInterval;
+        LookForStalled(now);
+        for (CoordinatorNotes::Note& note : news_.Update(status, now)) {
+          coordinator_.AddNote(std::move(note));
+        }
       }
+      aftermath = Settle(now);
     }
     Finish(std::move(aftermath));
     TickWatchers();
@@ -244,9 +257,14 @@ void CoordinatorService::TickWatchers() {
 
 CoordinatorService::Aftermath CoordinatorService::Settle(absl::Time now) {
   Aftermath aftermath;
-  aftermath.notes = coordinator_.TakeNotes();
+  aftermath.notes = coordinator_.TakeNotes(absl::Now());
   aftermath.answers = parked_.TakeAnswered(coordinator_.changes(), now);
   return aftermath;
+}
+
+uint64_t CoordinatorService::ChangesToKeep() const {
+  const std::deque<RunEvent>& events = coordinator_.events();
+  return coordinator_.journal_changes() + (events.empty() ? 0 : events.back().number);
 }
 
 void CoordinatorService::Finish(Aftermath aftermath) {
@@ -255,7 +273,7 @@ void CoordinatorService::Finish(Aftermath aftermath) {
   if (options_.keep != nullptr) {
     MutexLock lock(mutex_);
     // Questions may have handed something out after Settle looked.
-    to_keep_ = aftermath.keep_first = coordinator_.journal_changes();
+    to_keep_ = aftermath.keep_first = ChangesToKeep();
     if (aftermath.keep_first > kept_) {
       keeping_.NotifyAll();
       if (is_empty) return;
@@ -272,8 +290,18 @@ void CoordinatorService::Finish(Aftermath aftermath) {
   FinishNow(aftermath);
 }
 
+void CoordinatorService::NoteKeeping() {
+  if (not_kept_.empty()) {
+    return coordinator_.AddNote(
+        {EventKind::kState, false, LogLine("the coordinator's state is kept again")});
+  }
+  // The log is told at once, while notes wait for the disk.
+  const CoordinatorNotes::Note note = {EventKind::kState, true,
+                                       LogLine(kIsNotKept, {{"reason", not_kept_}})};
+  coordinator_.AddEvent(note, absl::Now());
+}
+
 void CoordinatorService::RunKeeper() {
-  absl::Status failure;
   while (true) {
     std::string state;
     RunSpec settings;
@@ -282,16 +310,19 @@ void CoordinatorService::RunKeeper() {
       MutexLock lock(mutex_);
       while (to_keep_ <= kept_ && !is_stopping_) keeping_.Wait(mutex_);
       if (to_keep_ <= kept_) return;
-      keeps = coordinator_.journal_changes();
+      keeps = ChangesToKeep();
       state = coordinator_.Save();
       settings = settings_;
     }
     const absl::Status written = options_.keep(state, settings);
     std::deque<Aftermath> finished;
+    bool is_news = false;
     {
       MutexLock lock(mutex_);
       if (written.ok()) kept_ = keeps;
+      is_news = not_kept_ != written.message();
       not_kept_ = std::string(written.message());
+      if (is_news) NoteKeeping();
       coordinator_.HoldAnswers(!written.ok());
       while (!unfinished_.empty() && unfinished_.front().keep_first <= kept_) {
         finished.push_back(std::move(unfinished_.front()));
@@ -299,13 +330,8 @@ void CoordinatorService::RunKeeper() {
       }
     }
     for (const Aftermath& aftermath : finished) FinishNow(aftermath);
-    const bool is_news = written != failure;
-    failure = written;
     if (written.ok()) continue;
-    if (is_news) {
-      LogError("the coordinator's state cannot be kept; calls wait until it can",
-               {{"reason", written.message()}});
-    }
+    if (is_news) LogError(kIsNotKept, {{"reason", written.message()}});
     MutexLock lock(mutex_);
     const auto next = std::chrono::steady_clock::now() + kKeepAgain;
     while (!is_stopping_ && keeping_.WaitUntil(mutex_, next)) {
@@ -330,21 +356,17 @@ void CoordinatorService::FinishNow(const Aftermath& aftermath) const {
   for (const auto& [call, status] : aftermath.answers) call->OnAnswer(status);
 }
 
-std::vector<CoordinatorNotes::Note> CoordinatorService::LookForStalled(absl::Time now) {
-  std::vector<CoordinatorNotes::Note> notes;
-  if (now < next_look_) return notes;
-  next_look_ = now + kLookInterval;
+void CoordinatorService::LookForStalled(absl::Time now) {
   for (const StalledWorkers::Change& change : stalled_.Update(SignsNow(now), now)) {
     const char* const text = change.is_stalled
                                  ? "worker stalled: it lives, and neither fetches nor pushes"
                                  : "worker goes on after it was stalled";
-    notes.push_back(
-        {change.is_stalled,
+    coordinator_.AddNote(
+        {EventKind::kWorker, change.is_stalled,
          LogLine(text, {{"worker", Value(change.worker)},
                         {"host", coordinator_.membership().workers().at(change.worker).host},
                         {"seconds", absl::ToDoubleSeconds(change.idle)}})});
   }
-  return notes;
 }
 
 std::vector<StalledWorkers::Sign> CoordinatorService::SignsNow(absl::Time now) {

@@ -30,6 +30,7 @@
 #include "server/listen/caller.h"
 #include "server/listen/connections.h"
 #include "server/listen/latest_calls.h"
+#include "server/status/run_news.h"
 #include "server/status/run_status.h"
 #include "server/status/stalled_workers.h"
 #include "server/status/version_skew.h"
@@ -217,9 +218,8 @@ class CoordinatorService final : public CoordinatorMethods {
 
   absl::Status TakeHeartbeat(const v1::HeartbeatRequest& request, absl::Time now,
                              v1::HeartbeatReply& reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Returns the notes on workers that have come to a standstill, or go on.
-  std::vector<CoordinatorNotes::Note> LookForStalled(absl::Time now)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Notes which workers have come to a standstill, or go on.
+  void LookForStalled(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<StalledWorkers::Sign> SignsNow(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status TakeServerReport(const v1::SyncServerRequest& request, absl::Time now)
@@ -227,6 +227,8 @@ class CoordinatorService final : public CoordinatorMethods {
   absl::Status TakeAggregatorReport(const v1::SyncServerRequest& request, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::ShardSaveStatus DescribeSave(ShardId shard, const SaveProgress::Shard& progress)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteEvaluation(WorkerId worker, const Evaluation& result)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckSettings(const v1::SyncServerRequest& request) const;
   void Cancel(CoordinatorCall* call);
@@ -247,6 +249,12 @@ class CoordinatorService final : public CoordinatorMethods {
   void FinishNow(const Aftermath& aftermath) const;
   static void Refuse(Aftermath& aftermath, const std::string& why);
   void RunKeeper();
+
+  /// Counts what has to be on the disk: changes of the coordinator, and events.
+  uint64_t ChangesToKeep() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  /// Notes that the disk does not take the state, or takes it again.
+  void NoteKeeping() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.
   const Options options_;
@@ -280,10 +288,10 @@ class CoordinatorService final : public CoordinatorMethods {
   };
   std::map<WorkerId, Act> acts_ ABSL_GUARDED_BY(mutex_);
   StalledWorkers stalled_ ABSL_GUARDED_BY(mutex_);
-  absl::Time next_look_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  RunNews news_ ABSL_GUARDED_BY(mutex_);
 
-  // With Options::keep: why the disk does not take the state; coordinator_.journal_changes() that
-  // it is to have, and has; and what waits for that, by age.
+  // With Options::keep: why the disk does not take the state; ChangesToKeep() that it is to
+  // have, and has; and what waits for that, by age.
   std::string not_kept_ ABSL_GUARDED_BY(mutex_);
   uint64_t to_keep_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t kept_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -63,6 +63,13 @@ PeerName Caller::Peer() const {
 
 std::string Caller::Address() const { return Peer().first; }
 
+std::string Caller::Who() {
+  const PeerName name = Peer();
+  const std::string place = name.first.empty() ? "this-machine" : TextOf(name);
+  const std::string identity = proof().Text();
+  return identity == "-" ? place : identity + " at " + place;
+}
+
 void Caller::Audit(std::string event, std::string reason) {
   const PeerName name = Peer();
   audit_ = {.event = std::move(event),

@@ -52,6 +52,9 @@ class Caller {
   /// the local socket. For comparing alone.
   std::string Address() const;
 
+  /// Returns the caller's certificate or token, if it has one, and address, for people.
+  std::string Who();
+
   /// Returns the worker that the caller's certificate names, if it names one.
   std::optional<WorkerId> CertifiedWorker() { return proof().worker(); }
 

@@ -31,6 +31,7 @@ StatusFacts FactsOf(const Coordinator& coordinator, absl::Time now) {
   facts.now = now;
   facts.evaluations = coordinator.evaluations().results();
   facts.weights_sha256 = coordinator.evaluations().weights_sha256();
+  facts.events = coordinator.events();
   return facts;
 }
 

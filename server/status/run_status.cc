@@ -38,12 +38,6 @@ const char* StateName(Membership::State state) {
   return "unknown";
 }
 
-/// Returns whether the outcome of this name is a refusal.
-bool IsRefusal(const std::string& outcome) {
-  v1::PushOutcome value = v1::PUSH_OUTCOME_UNSPECIFIED;
-  return v1::PushOutcome_Parse(outcome, &value) && value >= v1::FENCED;
-}
-
 void AddShards(const std::vector<v1::ShardStatus>& shards, v1::RunStatus& status) {
   if (shards.empty()) return;
   for (const v1::ShardStatus& shard : shards) {
@@ -188,7 +182,24 @@ v1::EvaluationStatus ToWire(const Evaluation& evaluation, absl::Time now) {
   return wire;
 }
 
+v1::RunEvent ToWire(const RunEvent& event) {
+  v1::RunEvent wire;
+  wire.set_number(event.number);
+  wire.set_time_ms(event.time_ms);
+  wire.set_kind(std::string(Name(event.kind)));
+  wire.set_is_warning(event.is_warning);
+  wire.set_text(event.text);
+  if (event.worker.has_value()) wire.set_worker(Value(*event.worker));
+  if (event.shard.has_value()) wire.set_shard(Value(*event.shard));
+  return wire;
+}
+
 }  // namespace
+
+bool IsRefusal(const std::string& outcome) {
+  v1::PushOutcome value = v1::PUSH_OUTCOME_UNSPECIFIED;
+  return v1::PushOutcome_Parse(outcome, &value) && value >= v1::FENCED;
+}
 
 v1::ReaderStatus DescribeReader(const Readers::Reader& reader, absl::Time now) {
   const ReaderReport& report = reader.report;
@@ -284,6 +295,7 @@ v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts) {
   for (const Evaluation& evaluation : facts.evaluations) {
     *status.add_evaluations() = ToWire(evaluation, facts.now);
   }
+  for (const RunEvent& event : facts.events) *status.add_events() = ToWire(event);
 
   const double seconds = absl::ToDoubleSeconds(facts.training_time);
   status.set_seconds(seconds);

@@ -1,6 +1,7 @@
 #ifndef SLIPSTREAM_SERVER_STATUS_RUN_STATUS_H_
 #define SLIPSTREAM_SERVER_STATUS_RUN_STATUS_H_
 
+#include <string>
 #include <vector>
 
 #include "common/settings/run_spec.h"
@@ -10,6 +11,9 @@
 namespace slipstream {
 
 v1::RunStatus MergeStatus(const RunSpec& spec, const StatusFacts& facts);
+
+/// Returns whether the outcome of a push of this name is a refusal.
+bool IsRefusal(const std::string& outcome);
 
 /// Returns the status of a reader, without its number and its lag in versions.
 v1::ReaderStatus DescribeReader(const Readers::Reader& reader, absl::Time now);

@@ -15,6 +15,7 @@
 #include "proto/status.pb.h"
 #include "server/core/coordinator/coordinator.h"
 #include "server/core/coordinator/evaluations.h"
+#include "server/core/coordinator/events.h"
 #include "server/core/coordinator/membership.h"
 #include "server/core/run_stages.h"
 
@@ -72,6 +73,7 @@ struct StatusFacts {
   std::deque<Evaluation> evaluations;
   absl::Time now;
   std::string weights_sha256;
+  std::deque<RunEvent> events;
 };
 
 }  // namespace slipstream

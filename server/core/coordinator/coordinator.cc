@@ -61,7 +61,7 @@ absl::Status Coordinator::OnServer(const ServerReport& report, absl::Time now) {
   }
   NoteArrival(report, *arrival, now);
   if (*arrival == Servers::Arrival::kReplaced && report.address != before) {
-    state_.notes.Add(false, "server moved",
+    state_.notes.Add(EventKind::kServer, false, "server moved",
                      {{"shard", Value(report.shard)}, {"from", before}, {"to", report.address}});
   }
   if (!report.failure.empty() && !state_.phase.IsOver()) {
@@ -88,10 +88,12 @@ void Coordinator::NoteArrival(const ServerReport& report, Servers::Arrival arriv
   ++state_.journal_changes;
   const uint32_t shard = Value(report.shard);
   if (arrival == Servers::Arrival::kFirst) {
-    state_.notes.Add(false, "server synced", {{"shard", shard}, {"address", report.address}});
+    state_.notes.Add(EventKind::kServer, false, "server synced",
+                     {{"shard", shard}, {"address", report.address}});
     return;
   }
-  state_.notes.Add(true, "server replaced", {{"shard", shard}, {"address", report.address}});
+  state_.notes.Add(EventKind::kServer, true, "server replaced",
+                   {{"shard", shard}, {"address", report.address}});
   if (phase() == Phase::kInitializing) {
     state_.initialization.Restart();
   } else if (phase() > Phase::kInitializing && !state_.phase.IsOver() && !state_.recovery.saves()) {
@@ -122,8 +124,8 @@ absl::StatusOr<Aggregators::Arrival> Coordinator::OnAggregator(const AggregatorR
   const bool is_first = *arrival == Aggregators::Arrival::kFirst;
   if (is_first || *arrival == Aggregators::Arrival::kReplaced) {
     ++state_.journal_changes;
-    state_.notes.Add(!is_first, is_first ? "aggregator came" : "aggregator replaced",
-                     FieldsOf(report));
+    state_.notes.Add(EventKind::kAggregator, !is_first,
+                     is_first ? "aggregator came" : "aggregator replaced", FieldsOf(report));
   }
   steps_.Advance(now);
   return arrival;
@@ -150,7 +152,7 @@ absl::StatusOr<Identity> Coordinator::OnRegister(const Applicant& applicant, abs
   ++state_.journal_changes;
   if (made->is_repeated) return Identity{state_.rules.run, made->worker, made->incarnation};
   if (made->fenced_older) OnGone(made->worker, made->older);
-  state_.notes.Add(made->fenced_older,
+  state_.notes.Add(EventKind::kWorker, made->fenced_older,
                    made->fenced_older ? "worker registered again, its older incarnation is fenced"
                                       : "worker registered",
                    {{"worker", Value(made->worker)},
@@ -230,7 +232,7 @@ void Coordinator::OnMeasured(const Identity& worker, uint64_t evaluation, uint64
 absl::Status Coordinator::OnSaving(const Identity& worker, Saving saving, absl::Time now) {
   if (absl::Status live = state_.membership.Check(worker); !live.ok()) return live;
   if (saving.state == Saving::State::kCannot) {
-    state_.notes.Add(true, "a worker cannot save weights",
+    state_.notes.Add(EventKind::kEvaluation, true, "a worker cannot save weights",
                      {{"worker", Value(worker.worker)}, {"reason", saving.failure}});
   }
   state_.evaluations.OnSaving(worker.worker, std::move(saving));
@@ -254,7 +256,7 @@ absl::Status Coordinator::OnReport(const Identity& worker, uint64_t evaluation, 
   if (!reported.ok()) return reported;
   ++state_.journal_changes;
   if (!failure.empty()) {
-    state_.notes.Add(true, "weights not saved",
+    state_.notes.Add(EventKind::kEvaluation, true, "weights not saved",
                      {{"worker", Value(worker.worker)}, {"reason", failure}});
   }
   steps_.Advance(now);
@@ -271,7 +273,7 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
   if (!failure.empty()) {
     fields.emplace_back("failure", state_.membership.workers().at(worker.worker).failure);
   }
-  state_.notes.Add(!failure.empty(), "worker left", std::move(fields));
+  state_.notes.Add(EventKind::kWorker, !failure.empty(), "worker left", std::move(fields));
   OnGone(worker.worker, worker.incarnation);
   if (ends_run && !state_.phase.IsOver()) {
     state_.work.Diverge();
@@ -286,7 +288,8 @@ absl::Status Coordinator::OnLeave(const Identity& worker, const std::string& fai
 void Coordinator::Observe(absl::Time now) {
   const absl::Duration gap = now - std::exchange(last_observed_, std::max(last_observed_, now));
   if (gap > state_.rules.lease / 2) {
-    state_.notes.Add(true, "this process stood still: leases and timeouts are extended",
+    state_.notes.Add(EventKind::kState, true,
+                     "this process stood still: leases and timeouts are extended",
                      {{"seconds", absl::ToDoubleSeconds(gap)}});
   } else if (!answers_are_held_) {
     return;
@@ -298,7 +301,7 @@ absl::StatusOr<uint64_t> Coordinator::OnReader(const ReaderReport& report, absl:
   const size_t before = state_.readers.readers().size();
   const absl::StatusOr<uint64_t> number = state_.readers.OnReport(report, now);
   if (number.ok() && state_.readers.readers().size() != before) {
-    state_.notes.Add(false, report.leaves ? "reader left" : "reader came",
+    state_.notes.Add(EventKind::kNone, false, report.leaves ? "reader left" : "reader came",
                      {{"reader", *number}, {"host", report.host}, {"name", report.name}});
   }
   // Shards hear of it at the next tick: a reader may report often.
@@ -326,7 +329,8 @@ absl::Status Coordinator::RefuseChange(const RunChange& change) const {
 }
 
 absl::StatusOr<Coordinator::ChangeEffect> Coordinator::OnChange(const RunChange& change,
-                                                                absl::Time now) {
+                                                                absl::Time now,
+                                                                const std::string& by) {
   if (absl::Status refused = RefuseChange(change); !refused.ok()) return refused;
   if (state_.stages.Have(change)) return ChangeEffect();
   // Rounds need all shards at one version. So they end as at any end of a stage, with an epoch.
@@ -343,11 +347,7 @@ absl::StatusOr<Coordinator::ChangeEffect> Coordinator::OnChange(const RunChange&
   absl::Status changed = state_.stages.Change(change, is_at_once, epoch);
   if (!changed.ok()) return changed;
   ++state_.journal_changes;
-  const RunStage& next = state_.stages.next();
-  state_.notes.Add(false, "an operator changes the run",
-                   {{"policy", RowOf(next.consistency.policy).name},
-                    {"learning_rate", next.learning_rate},
-                    {"after_epoch", effect.after_epoch.value_or(epochs_done())}});
+  steps_.NoteChange(effect.after_epoch.value_or(epochs_done()), by);
   if (is_at_once) steps_.EnterNextStage(now);
   steps_.Advance(now);
   return effect;
@@ -382,7 +382,7 @@ absl::StatusOr<SaveProgress> Coordinator::AskSave(uint64_t number) const {
 void Coordinator::ExpireLeases(absl::Time now) {
   for (WorkerId worker : state_.membership.Expire(now)) {
     state_.notes.Add(
-        true, "worker died",
+        EventKind::kWorker, true, "worker died",
         {{"worker", Value(worker)}, {"reason", state_.membership.workers().at(worker).failure}});
     OnGone(worker, state_.membership.workers().at(worker).incarnation);
   }
@@ -479,7 +479,8 @@ absl::Status Coordinator::CheckRollback(const ServerReport& report) {
     state_.orders.number += *behind;
     state_.membership.SkipNumbers(*behind + 1);
     ++state_.journal_changes;
-    state_.notes.Add(true, "goes on from an older state of the coordinator, as it was told to",
+    state_.notes.Add(EventKind::kState, true,
+                     "goes on from an older state of the coordinator, as it was told to",
                      {{"orders_behind", *behind}});
   }
   const absl::StatusOr<std::optional<Version>> known =
@@ -487,7 +488,8 @@ absl::Status Coordinator::CheckRollback(const ServerReport& report) {
   if (!known.ok() || !known->has_value()) return known.status();
   state_.servers.ForgetNewest(report.shard);
   ++state_.journal_changes;
-  state_.notes.Add(true, "a shard goes on from an older state, as its server was told to",
+  state_.notes.Add(EventKind::kServer, true,
+                   "a shard goes on from an older state, as its server was told to",
                    {{"shard", Value(report.shard)},
                     {"version", Value(report.version)},
                     {"known", Value(**known)}});

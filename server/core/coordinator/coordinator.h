@@ -2,10 +2,12 @@
 #define SLIPSTREAM_SERVER_CORE_COORDINATOR_COORDINATOR_H_
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +18,7 @@
 #include "common/settings/run_spec.h"
 #include "server/core/coordinator/aggregators.h"
 #include "server/core/coordinator/evaluations.h"
+#include "server/core/coordinator/events.h"
 #include "server/core/coordinator/initialization.h"
 #include "server/core/coordinator/membership.h"
 #include "server/core/coordinator/notes.h"
@@ -154,8 +157,10 @@ class Coordinator {
   /// epoch where work comes in rounds. Has no effect if the run has both already.
   /// FAILED_PRECONDITION if the change cannot be made at this point of the run, or at no point of
   /// it; OUT_OF_RANGE once the run has finished, ABORTED if it has failed; RESOURCE_EXHAUSTED if it
-  /// was changed too often. REQUIRES: `change` is of the run's settings, and fits their other keys.
-  absl::StatusOr<ChangeEffect> OnChange(const RunChange& change, absl::Time now);
+  /// was changed too often. `by` is who asks, for the note. REQUIRES: `change` is of the run's
+  /// settings, and fits their other keys.
+  absl::StatusOr<ChangeEffect> OnChange(const RunChange& change, absl::Time now,
+                                        const std::string& by = "");
 
   /// Has all shards save their state as soon as they can. Returns the number by which AskSave tells
   /// when they have. `number`: 0, or one that was returned before, which is then waited for again.
@@ -213,8 +218,17 @@ class Coordinator {
   /// DATA_LOSS once a server has shown that the restored state is an older copy.
   const absl::Status& rollback() const { return state_.rollback.found(); }
 
-  /// Returns the notes made since the last call.
-  std::vector<CoordinatorNotes::Note> TakeNotes() { return state_.notes.Take(); }
+  /// Returns the notes made since the last call. Those of a kind become events of this time of day,
+  /// which are saved with the state; journal_changes() does not count them.
+  std::vector<CoordinatorNotes::Note> TakeNotes(absl::Time time_of_day = absl::UnixEpoch()) {
+    return state_.TakeNotes(time_of_day);
+  }
+
+  /// Adds a note of what the shell has found; or an event that is noted nowhere else.
+  void AddNote(CoordinatorNotes::Note note) { state_.notes.Add(std::move(note)); }
+  void AddEvent(const CoordinatorNotes::Note& note, absl::Time time_of_day) {
+    state_.events.Add(note, time_of_day);
+  }
 
   // For status.
   Phase phase() const { return state_.phase.phase(); }
@@ -233,6 +247,7 @@ class Coordinator {
   const Aggregators& aggregators() const { return state_.aggregators; }
   const Evaluations& evaluations() const { return state_.evaluations; }
   const Readers& readers() const { return state_.readers; }
+  const std::deque<RunEvent>& events() const { return state_.events.all(); }
   uint64_t batches_total() const { return state_.work.total(); }
   uint64_t batches_done() const { return state_.work.Done(state_.stages); }
   uint32_t epochs_done() const { return state_.work.EpochsDone(state_.stages); }

@@ -13,6 +13,21 @@
 
 namespace slipstream {
 
+/// What kind of thing happened to a run, for those who ask later (RunEvents). Numbers are saved.
+enum class EventKind : uint8_t {
+  kNone,  // Nothing that anybody asks about later.
+  kWorker,
+  kServer,
+  kAggregator,
+  kPhase,
+  kChange,
+  kCheckpoint,
+  kEvaluation,
+  kStraggler,
+  kRefusal,
+  kState,
+};
+
 /// Keeps notes of what happens to a run, for the log. They are bounded: whoever does not take them
 /// loses the later ones, and each process is told of once for each reason for which it is refused.
 ///
@@ -20,13 +35,16 @@ namespace slipstream {
 class CoordinatorNotes {
  public:
   struct Note {
+    EventKind kind = EventKind::kNone;
     bool is_warning = false;
     LogLine line;
   };
 
-  void Add(bool is_warning, std::string text, std::vector<LogField> fields = {}) {
-    if (notes_.size() >= kNotesMax) return;
-    notes_.push_back({is_warning, LogLine(std::move(text), std::move(fields))});
+  void Add(Note note) {
+    if (notes_.size() < kNotesMax) notes_.push_back(std::move(note));
+  }
+  void Add(EventKind kind, bool is_warning, std::string text, std::vector<LogField> fields = {}) {
+    Add({kind, is_warning, LogLine(std::move(text), std::move(fields))});
   }
 
   /// Notes that the process `instance` was refused, unless that was noted before.
@@ -36,7 +54,7 @@ class CoordinatorNotes {
     const std::string message(reason.message());
     if (!refusals_.emplace(instance, message).second) return;
     fields.emplace_back("reason", message);
-    Add(true, std::move(text), std::move(fields));
+    Add(EventKind::kRefusal, true, std::move(text), std::move(fields));
   }
 
   /// Returns the notes made since the last call.

@@ -32,6 +32,12 @@ RunState::RunState(uint64_t run, const RunSpec& spec, absl::Time start)
   if (spec.worker.steps_by_speed) speeds.emplace(spec.worker.quantum());
 }
 
+std::vector<CoordinatorNotes::Note> RunState::TakeNotes(absl::Time time_of_day) {
+  std::vector<CoordinatorNotes::Note> taken = notes.Take();
+  for (const CoordinatorNotes::Note& note : taken) events.Add(note, time_of_day);
+  return taken;
+}
+
 void RunState::Forgive(absl::Duration gap, absl::Time now) {
   membership.Forgive(gap, now);
   servers.Forgive(gap, now);
@@ -45,7 +51,7 @@ void RunState::Forgive(absl::Duration gap, absl::Time now) {
 template <typename Archive, typename Self>
 void RunState::Parts(Archive& archive, Self& self) {
   archive(self.membership, self.servers, self.aggregators, self.initialization, self.evaluations,
-          self.recovery, self.stages, self.work, self.phase, self.orders);
+          self.recovery, self.stages, self.work, self.phase, self.orders, self.events);
 }
 
 std::string RunState::Save(absl::Time now) const {
@@ -84,7 +90,7 @@ absl::Status RunState::Restore(std::string_view bytes, absl::Time now) {
   const size_t shards = rules.addresses.size();
   const uint64_t per_epoch = work.per_epoch();
   const bool has_model = per_epoch > 0;
-  if (!reader.is_complete() || servers.servers().size() != shards ||
+  if (!reader.is_complete() || !events.IsSound() || servers.servers().size() != shards ||
       aggregators.size() != aggregators.groups() * shards ||
       recovery.returns().shards().size() != shards || stages.at() >= stages.all().size() ||
       has_model > initialization.model().has_value()) {

@@ -13,6 +13,7 @@
 #include "common/settings/run_spec.h"
 #include "server/core/coordinator/aggregators.h"
 #include "server/core/coordinator/evaluations.h"
+#include "server/core/coordinator/events.h"
 #include "server/core/coordinator/initialization.h"
 #include "server/core/coordinator/membership.h"
 #include "server/core/coordinator/notes.h"
@@ -54,11 +55,15 @@ struct RunState {
   /// Goes on from the bytes, as Coordinator::Restore.
   absl::Status Restore(std::string_view bytes, absl::Time now);
 
+  /// Returns the notes made since the last call; those of a kind become events of that time.
+  std::vector<CoordinatorNotes::Note> TakeNotes(absl::Time time_of_day);
+
   /// Has `gap`, which ends now, count in no lease and no timeout.
   void Forgive(absl::Duration gap, absl::Time now);
 
   const RunRules rules;
   CoordinatorNotes notes;
+  RunEvents events;
   RunPhase phase;
   Membership membership;
   Servers servers;

@@ -93,7 +93,7 @@ bool RunSteps::AwaitInitialWeights(absl::Time now) {
   Initialization& initialization = state_.initialization;
   if (initialization.GrantNext()) {
     const Initialization::Grant& grant = *initialization.grant();
-    state_.notes.Add(false, "initialization granted",
+    state_.notes.Add(EventKind::kNone, false, "initialization granted",
                      {{"worker", Value(grant.holder.worker)}, {"grant", grant.number}});
     PublishOrders(now);
     initialization.OnAnnounced(state_.orders.number);
@@ -185,7 +185,8 @@ bool RunSteps::Measure(absl::Time now) {
                   now);
     }
     if (const std::string why = evaluations.WhyNotSaved(); !why.empty()) {
-      state_.notes.Add(true, "the trained weights were not saved", {{"reason", why}});
+      state_.notes.Add(EventKind::kEvaluation, true, "the trained weights were not saved",
+                       {{"reason", why}});
     }
     MoveTo(Phase::kFinished, now);
     return true;
@@ -229,7 +230,7 @@ void RunSteps::EndWorkIfDue(absl::Time now) {
 
 void RunSteps::EndWork(EndReason reason, std::string fails_for) {
   state_.work.EndEarly(reason, std::move(fails_for));
-  state_.notes.Add(false, "work ends",
+  state_.notes.Add(EventKind::kPhase, false, "work ends",
                    {{"reason", Name(reason)}, {"steps", state_.work.Done(state_.stages)}});
   ++state_.changes;
   ++state_.journal_changes;
@@ -265,6 +266,15 @@ bool RunSteps::FailOnceSaved(bool are_drained, absl::Time now) {
   return Fail(state_.work.fails_for() + outlook, now);
 }
 
+void RunSteps::NoteChange(uint32_t after_epoch, const std::string& by) {
+  const RunStage& next = state_.stages.next();
+  std::vector<LogField> fields = {{"policy", RowOf(next.consistency.policy).name},
+                                  {"learning_rate", next.learning_rate},
+                                  {"after_epoch", after_epoch}};
+  if (!by.empty()) fields.emplace_back("by", by);
+  state_.notes.Add(EventKind::kChange, false, "an operator changes the run", std::move(fields));
+}
+
 void RunSteps::EnterNextStage(absl::Time now) {
   Stages& stages = state_.stages;
   const bool is_same_policy = stages.next().consistency == stages.present().consistency;
@@ -276,7 +286,8 @@ void RunSteps::EnterNextStage(absl::Time now) {
   }
   state_.work.BeginStage(stages, state_.membership);
   state_.notes.Add(
-      false, is_same_policy ? "another learning rate takes over" : "another policy takes over",
+      EventKind::kChange, false,
+      is_same_policy ? "another learning rate takes over" : "another policy takes over",
       {{"policy", RowOf(present.consistency.policy).name},
        {"learning_rate", present.learning_rate},
        {"steps", state_.work.Done(stages)}});
@@ -295,7 +306,7 @@ void RunSteps::ReturnShards(const ServerReport& report, absl::Time now) {
   if (outcome.returned.empty()) return;
   for (const Recovery::Returned& returned : outcome.returned) {
     if (returned.shard == ShardId{0}) state_.readers.OnReturn(returned.version);
-    state_.notes.Add(true, "shard returned to a checkpoint",
+    state_.notes.Add(EventKind::kCheckpoint, true, "shard returned to a checkpoint",
                      {{"shard", Value(returned.shard)},
                       {"generation", Value(returned.generation)},
                       {"version", Value(returned.version)},
@@ -325,7 +336,8 @@ bool RunSteps::GoBackTo(const SavedVersion& version, absl::Time now) {
   state_.work.GoOn();
   state_.supply.AwaitNobody();
   state_.phase.TrainAgain(now);
-  state_.notes.Add(true, "the run goes back to training", {{"stage", state_.stages.at()}});
+  state_.notes.Add(EventKind::kPhase, true, "the run goes back to training",
+                   {{"stage", state_.stages.at()}});
   return true;
 }
 
@@ -346,7 +358,7 @@ void RunSteps::AssignEvaluation(WorkerId worker, absl::Time now) {
   ++state_.journal_changes;
   const Evaluations::Order& order = *state_.evaluations.open();
   state_.notes.Add(
-      false, "evaluation ordered",
+      EventKind::kNone, false, "evaluation ordered",
       {{"worker", Value(order.worker)}, {"epoch", order.epoch}, {"final", order.is_final}});
 }
 
@@ -359,7 +371,7 @@ void RunSteps::GiveUpLateEvaluator(absl::Time now) {
   const absl::Time waiting_since = std::max(evaluations.heard(), state_.phase.since());
   const absl::Duration timeout = state_.supply.timeout();
   if (now - waiting_since <= timeout) return;
-  state_.notes.Add(true, "evaluation given up, as it did not get on",
+  state_.notes.Add(EventKind::kEvaluation, true, "evaluation given up, as it did not get on",
                    {{"worker", Value(evaluations.open()->worker)},
                     {"for_seconds", absl::ToDoubleSeconds(timeout)}});
   evaluations.GiveUpHolder();
@@ -372,7 +384,8 @@ void RunSteps::NoteSkipped(uint32_t epoch) {
   const std::string reason = open.has_value()
                                  ? fmt::format("the one of epoch {} still runs", open->epoch)
                                  : std::string("the final one takes its place");
-  state_.notes.Add(false, "evaluation skipped", {{"epoch", epoch}, {"reason", reason}});
+  state_.notes.Add(EventKind::kEvaluation, false, "evaluation skipped",
+                   {{"epoch", epoch}, {"reason", reason}});
 }
 
 void RunSteps::MoveTo(Phase phase, absl::Time now) {
@@ -390,7 +403,8 @@ void RunSteps::AnnouncePhase(absl::Time now) {
   const RunPhase& phase = state_.phase;
   std::vector<LogField> fields = {{"phase", Name(phase.phase())}};
   if (!phase.failure().empty()) fields.emplace_back("reason", phase.failure());
-  state_.notes.Add(phase.phase() == Phase::kFailed, "the run's phase changes", std::move(fields));
+  state_.notes.Add(EventKind::kPhase, phase.phase() == Phase::kFailed, "the run's phase changes",
+                   std::move(fields));
   PublishOrders(now);
   state_.phase.OnAnnounced(state_.orders.number);
 }

@@ -29,6 +29,9 @@ class RunSteps {
   /// Fails the run if it has just begun, and none of its workers can save the trained weights.
   void FailIfNobodySaves(absl::Time now);
 
+  /// Notes that `by`, if it is known, has asked for the next stage, and when that begins.
+  void NoteChange(uint32_t after_epoch, const std::string& by);
+
   /// Begins the next stage.
   void EnterNextStage(absl::Time now);
 

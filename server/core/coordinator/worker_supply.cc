@@ -97,7 +97,7 @@ std::optional<std::string> WorkerSupply::Await(uint32_t least, const char* purpo
   }
   if (!lacks_since_.has_value()) {
     lacks_since_ = now;
-    notes_.Add(true,
+    notes_.Add(EventKind::kWorker, true,
                live == 0
                    ? fmt::format("all workers are gone; waiting for one to come back {}", purpose)
                    : "fewer workers than cluster.min_workers are left; waiting for others",
@@ -124,7 +124,8 @@ void WorkerSupply::OnGone(WorkerId worker, bool is_needed) {
   contacts_.erase(worker);
   const bool is_awaited = std::ranges::count(members_.EmptyPlaces(), worker) > 0;
   if (is_awaited) {
-    notes_.Add(true, "waiting for another worker in the place of one that is gone",
+    notes_.Add(EventKind::kWorker, true,
+               "waiting for another worker in the place of one that is gone",
                {{"worker", Value(worker)}, {"at_most_seconds", absl::ToDoubleSeconds(timeout_)}});
   }
   if (all_reduces_ && is_needed && !lost_.has_value()) lost_ = worker;

@@ -1,6 +1,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <future>
 #include <limits>
@@ -264,6 +265,11 @@ TEST_F(CoordinatorServiceTest, HandsOutWorkAndOrdersTheFinalEvaluation) {
   ASSERT_EQ(status.evaluations_size(), 1);
   EXPECT_DOUBLE_EQ(status.evaluations(0).test_accuracy(), 0.75);
   EXPECT_TRUE(status.evaluations(0).final());
+  const auto tells = [](const v1::RunEvent& event) {
+    return event.kind() == "evaluation" &&
+           event.text().find("evaluation done worker=0 epoch=1 test_accuracy=0.75") == 0;
+  };
+  EXPECT_EQ(std::ranges::count_if(status.events(), tells), 1);
 
   ASSERT_TRUE(Leave(ada_).ok());
   ASSERT_TRUE(Leave(bob_).ok());

@@ -10,7 +10,7 @@ namespace slipstream {
 namespace {
 
 CheckpointManifest Example() {
-  return {.format = 4,
+  return {.format = 5,
           .program = "0.1.0",
           .saved_at = absl::FromUnixSeconds(1'800'000'000),
           .facts = {.run = 0xab,
@@ -31,7 +31,7 @@ std::string Body() {
 TEST(CheckpointManifestTest, IsTextThatPeopleCanRead) {
   EXPECT_EQ(Body(),
             "slipstream checkpoint\n"
-            "format 4\n"
+            "format 5\n"
             "program 0.1.0\n"
             "saved 2027-01-15T08:00:00Z\n"
             "run 00000000000000ab\n"
@@ -68,16 +68,16 @@ TEST(CheckpointManifestTest, NamesTheSegmentOfALogIfThereIsOne) {
 
 TEST(CheckpointManifestTest, RefusesALaterFormatThatHasOtherLines) {
   std::string body = Body();
-  body.replace(body.find("format 4\nprogram 0.1.0"), 22, "format 5\nprogram 9.0.0");
-  EXPECT_EQ(ParseManifest(WithChecksum(body)).value().format, 5u);
+  body.replace(body.find("format 5\nprogram 0.1.0"), 22, "format 6\nprogram 9.0.0");
+  EXPECT_EQ(ParseManifest(WithChecksum(body)).value().format, 6u);
 
   body.replace(body.find("\ngeneration"), 1, "\nmoon full\n");
   const absl::Status refused = ParseManifest(WithChecksum(body)).status();
 
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(refused.message(),
-            "slipstream 9.0.0 has written it, in format 5, and this is 0.1.0, which reads format "
-            "4; use that release, or a later one");
+            "slipstream 9.0.0 has written it, in format 6, and this is 0.1.0, which reads formats "
+            "4 to 5; use that release, or a later one");
 }
 
 TEST(CheckpointManifestTest, RefusesFactsThatDoNotAgree) {

@@ -141,7 +141,7 @@ TEST_F(LogSegmentTest, NamesTheLaterReleaseThatWroteIt) {
   head.format = kDurableFormat + 1;
   bytes.replace(0, kSectorBytes, EncodeHead(head));
   ExpectRefused(absl::StatusCode::kFailedPrecondition,
-                {"/log/log-1: slipstream 9.0.0 has written it, in format 5, and this is "});
+                {"/log/log-1: slipstream 9.0.0 has written it, in format 6, and this is "});
 }
 
 TEST_F(LogSegmentTest, ASegmentUnderTheNameOfAnotherIsRefused) {

@@ -221,7 +221,7 @@ TEST(CoordinatorNotesTest, ARefusalIsNotedOnceForEachProcessAndReasonAndAllIsBou
   }
   EXPECT_EQ(notes.Take().size(), 4u);
   for (uint64_t i = 0; i < 30'000; ++i) notes.AddRefusal("refused", 3 + i, {}, absl::OkStatus());
-  for (int i = 0; i < 30'000; ++i) notes.Add(false, "note");
+  for (int i = 0; i < 30'000; ++i) notes.Add(EventKind::kNone, false, "note");
   EXPECT_LE(notes.Take().size(), 10'000u);
 }
 
