@@ -120,6 +120,15 @@ inline constexpr char kStatusExamples[] =
     "  psctl status --coordinator localhost:7070 --watch --interval 500ms --wait 10m\n"
     "  psctl status --coordinator localhost:7070 --watch -o json | jq .updates";
 
+inline constexpr char kEventsExamples[] =
+    "Examples:\n"
+    "  psctl events --coordinator localhost:7070\n"
+    "  psctl events --coordinator localhost:7070 --follow --wait 10m\n"
+    "  psctl events --coordinator localhost:7070 -o json | jq 'select(.is_warning)'\n"
+    "\n"
+    "Lines that begin with ! after the kind are warnings. Where events are not kept any more, a\n"
+    "line says how many.";
+
 inline constexpr char kStopExamples[] =
     "Examples:\n"
     "  psctl stop --coordinator localhost:7070\n"

@@ -41,6 +41,7 @@ struct CommandLine {
   PlotArguments plot;
   PlanArguments plan;
   StatusArguments status;
+  EventsArguments events;
   StopArguments stop;
   ChangeArguments change;
   PullArguments pull;
@@ -94,6 +95,7 @@ struct CommandLine {
   void AddEvaluate();
   void AddComparison();
   void AddStatus();
+  void AddEvents();
   void AddStop();
   void AddDrain();
   void AddChange();
@@ -121,6 +123,7 @@ CommandLine::CommandLine() {
       AddCommand(app, "plan", "Predicts speed, staleness and use of links", plan, kPlanExamples),
       plan);
   AddStatus();
+  AddEvents();
   AddStop();
   AddDrain();
   AddChange();
@@ -264,6 +267,18 @@ void CommandLine::AddStatus() {
   AddDuration(command, "--wait", kWatchWait, status.wait,
               "How long --watch waits for a coordinator that is not there (1m)")
       ->needs(watch);
+}
+
+void CommandLine::AddEvents() {
+  CLI::App& command = AddCommand(app, "events", "Tells what happened to a running cluster", events,
+                                 kEventsExamples);
+  AddPeer(command, events.coordinator, events.security);
+  AddFormat(command, events.format, {OutputFormat::kText, OutputFormat::kJson});
+  CLI::Option* follow =
+      command.add_flag("--follow", events.follow, "Goes on telling until the run is over");
+  AddDuration(command, "--wait", kWatchWait, events.wait,
+              "How long --follow waits for a coordinator that is not there (1m)")
+      ->needs(follow);
 }
 
 void CommandLine::AddStop() {

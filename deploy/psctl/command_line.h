@@ -15,7 +15,7 @@
 
 namespace slipstream {
 
-enum class OutputFormat { kTable, kJson, kYaml };
+enum class OutputFormat { kTable, kText, kJson, kYaml };
 
 /// A configuration file and the settings that override it, as `key=value`.
 struct ConfigArguments {
@@ -121,6 +121,17 @@ struct StatusArguments {
   /// coordinator is not there, at first or later, psctl waits for it for `wait`, in [0 s, 24 h].
   bool watch = false;
   absl::Duration interval = absl::Seconds(1);
+  absl::Duration wait = absl::Minutes(1);
+};
+
+struct EventsArguments {
+  std::string coordinator;
+  SecuritySpec security;
+  OutputFormat format = OutputFormat::kText;
+
+  /// Set if events are printed as they happen, until the run is over. If the coordinator is not
+  /// there, at first or later, psctl waits for it for `wait`, in [0 s, 24 h].
+  bool follow = false;
   absl::Duration wait = absl::Minutes(1);
 };
 
@@ -281,10 +292,10 @@ struct CompleteArguments {
 using Arguments =
     std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
                  ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 PlanArguments, LabArguments, StatusArguments, StopArguments, ChangeArguments,
-                 PullArguments, CertsInitArguments, CertsShowArguments, CertsRenewArguments,
-                 CheckpointArguments, SaveArguments, DrainArguments, DoctorArguments,
-                 CompletionArguments, CompleteArguments>;
+                 PlanArguments, LabArguments, StatusArguments, EventsArguments, StopArguments,
+                 ChangeArguments, PullArguments, CertsInitArguments, CertsShowArguments,
+                 CertsRenewArguments, CheckpointArguments, SaveArguments, DrainArguments,
+                 DoctorArguments, CompletionArguments, CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

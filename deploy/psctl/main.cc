@@ -37,6 +37,7 @@ struct Dispatch {
   int operator()(const ConfigSchemaArguments&) const { return ConfigSchemaCommand(); }
   int operator()(const PlanArguments& arguments) const { return PlanCommand(arguments); }
   int operator()(const StatusArguments& arguments) const { return StatusCommand(arguments); }
+  int operator()(const EventsArguments& arguments) const { return EventsCommand(arguments); }
   int operator()(const StopArguments& arguments) const { return StopCommand(arguments); }
   int operator()(const ChangeArguments& arguments) const { return ChangeCommand(arguments); }
   int operator()(const PullArguments& arguments) const { return PullCommand(arguments); }

@@ -50,6 +50,7 @@ void AddConfig(CLI::App& command, ConfigArguments& arguments) {
 
 void AddFormat(CLI::App& command, OutputFormat& format, const std::vector<OutputFormat>& choices) {
   const std::map<OutputFormat, std::string> names = {{OutputFormat::kTable, "table"},
+                                                     {OutputFormat::kText, "text"},
                                                      {OutputFormat::kJson, "json"},
                                                      {OutputFormat::kYaml, "yaml"}};
   std::map<std::string, OutputFormat> by_name;

@@ -26,9 +26,20 @@ Json Span(double begin, double end) {
   return Json::array({ToMicroseconds(begin), ToMicroseconds(end)});
 }
 
+Json EventJson(const v1::RunEvent& event) {
+  Json json = {{"number", event.number()},
+               {"time", static_cast<double>(event.time_ms()) / 1000},
+               {"kind", event.kind()},
+               {"is_warning", event.is_warning()},
+               {"text", event.text()}};
+  if (event.has_worker()) json["worker"] = event.worker();
+  if (event.has_shard()) json["shard"] = event.shard();
+  return json;
+}
+
 }  // namespace
 
-Json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told) {
+Json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told, uint64_t event_told) {
   Json versions = Json::array();
   for (const v1::ShardStatus& shard : status.shards()) versions.push_back(shard.version());
   const bool has_reports = HasReports(status);
@@ -54,6 +65,9 @@ Json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told) {
   for (const v1::EvaluationStatus& evaluation : status.evaluations()) {
     if (evaluation.number() <= evaluation_told) continue;
     row["evaluations"].push_back(EvaluationJson(evaluation));
+  }
+  for (const v1::RunEvent& event : status.events()) {
+    if (event.number() > event_told) row["events"].push_back(EventJson(event));
   }
   return row;
 }
@@ -99,7 +113,7 @@ MetricsLog::MetricsLog(const std::string& path)
       open_error_(file_.is_open() ? 0 : errno) {}
 
 absl::Status MetricsLog::Add(absl::Duration since_start, const v1::RunStatus& status) {
-  Json row = MetricsJson(status, evaluation_told_);
+  Json row = MetricsJson(status, evaluation_told_, event_told_);
   const double seconds = absl::ToDoubleSeconds(since_start);
   Json lanes = Json::array();
   StepsTold steps_told = steps_told_;
@@ -122,7 +136,11 @@ absl::Status MetricsLog::Add(absl::Duration since_start, const v1::RunStatus& st
   for (const v1::EvaluationStatus& evaluation : status.evaluations()) {
     evaluation_told_ = std::max(evaluation_told_, evaluation.number());
   }
+  for (const v1::RunEvent& event : status.events()) {
+    event_told_ = std::max(event_told_, event.number());
+  }
   row.erase("evaluations");
+  row.erase("events");
   last_ = std::move(row);
   return absl::OkStatus();
 }

@@ -19,8 +19,10 @@ namespace slipstream {
 /// Returns the figures of one moment: phase, policy, stage, learning_rate, epoch, batches_done,
 /// updates, pushes, examples, examples_per_second, train_loss and train_accuracy (null before the
 /// first report, the latter also if the loss has no classes), staleness {mean, window}, versions
-/// (by shard), and evaluations with a number above `evaluation_told`, if any, as `evaluations`.
-nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told);
+/// (by shard), and, if there are some with a number above `evaluation_told` and `event_told`,
+/// `evaluations` and `events`.
+nlohmann::ordered_json MetricsJson(const v1::RunStatus& status, uint64_t evaluation_told,
+                                   uint64_t event_told = 0);
 
 /// Returns the times of the steps of `worker` after step `told`, the oldest first, in seconds since
 /// the Unix epoch on the worker's clock, to the microsecond: worker, step, batch, `forward` and
@@ -73,6 +75,7 @@ class MetricsLog {
   off_t size_ = 0;        // The bytes of whole lines.
   nlohmann::ordered_json last_;
   uint64_t evaluation_told_ = 0;
+  uint64_t event_told_ = 0;
   StepsTold steps_told_;
   double lane_bytes_ = 0;  // The part of the allowance that is spent.
 };

@@ -3,24 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "absl/time/clock.h"
 #include "common/base/duration_text.h"
-#include "common/json/json_text.h"
-#include "common/json/message_json.h"
 #include "common/process/exit_code.h"
 #include "common/process/steady_time.h"
 #include "common/process/stop_signal.h"
 #include "deploy/psctl/complaint.h"
 #include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/status/progress_view.h"
-#include "deploy/psctl/status/screen.h"
-#include "deploy/psctl/status/view.h"
 #include "deploy/psctl/status_stream.h"
 
 namespace slipstream {
@@ -35,14 +29,14 @@ bool IsAway(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-/// One run of `psctl status --watch`.
+/// One call of FollowStatus.
 class StatusWatch {
  public:
-  StatusWatch(const StatusArguments& arguments,
+  StatusWatch(const FollowOptions& options,
               const std::shared_ptr<grpc::ChannelCredentials>& credentials, const StopSignal& stop)
       : stop_(stop),
-        arguments_(arguments),
-        client_(arguments.coordinator, credentials),
+        options_(options),
+        client_(options.coordinator, credentials),
         last_answer_(SteadyNow()) {}
 
   int Watch() {
@@ -52,13 +46,13 @@ class StatusWatch {
     } while (IsAway(end) && WaitToRetry(end));
     if (stop_.stopped()) return stop_.ExitStatus();
     if (end.ok()) return static_cast<int>(how_it_ended_);
-    return EndWithAdvice(client_.Explain(end, arguments_.wait));
+    return EndWithAdvice(client_.Explain(end, options_.wait));
   }
 
  private:
-  /// Shows the statuses of one call. Returns OK at the end of the run.
+  /// Passes on the statuses of one call. Returns OK at the end of the run.
   absl::Status Follow() {
-    const std::unique_ptr<StatusStream> stream = client_.Watch(arguments_.interval, stop_);
+    const std::unique_ptr<StatusStream> stream = client_.Watch(options_.interval, stop_);
     absl::Duration patience = was_there_ ? kLatenessMax : kFirstPatience;
     std::optional<v1::RunStatus> last;
     while (true) {
@@ -67,26 +61,19 @@ class StatusWatch {
       if (!next->has_value()) break;
       OnAnswer();
       last = **std::move(next);
-      Show(*last);
-      patience = arguments_.interval + kLatenessMax;
+      options_.show(*last);
+      patience = options_.interval + kLatenessMax;
     }
-    if (last.has_value()) how_it_ended_ = ExitCodeFor(FailureOf(*last));
-    if (last.has_value() && !is_json()) {
-      screen_.Keep(StatusPage(*last, {.columns = screen_.size().columns}));
-    }
+    if (!last.has_value()) return absl::OkStatus();
+    how_it_ended_ = ExitCodeFor(FailureOf(*last));
+    options_.end(*last);
     return absl::OkStatus();
-  }
-
-  void Show(const v1::RunStatus& status) {
-    if (!is_json()) return screen_.Show(StatusPage(status, screen_.size()));
-    fmt::print("{}", JsonLine(MessageJson(status)));
-    std::fflush(stdout);
   }
 
   void OnAnswer() {
     if (is_away_) {
-      screen_.Note(was_there_ ? "psctl: the coordinator is there again"
-                              : "psctl: the coordinator is there");
+      options_.note(was_there_ ? "psctl: the coordinator is there again"
+                               : "psctl: the coordinator is there");
     }
     is_away_ = false;
     was_there_ = true;
@@ -96,25 +83,22 @@ class StatusWatch {
   /// Prints, once for each absence, what it waits for and until when. Returns false if another try
   /// is of no use.
   bool WaitToRetry(const absl::Status& reason) {
-    const absl::Duration left = last_answer_ + arguments_.wait - SteadyNow();
+    const absl::Duration left = last_answer_ + options_.wait - SteadyNow();
     if (left <= absl::ZeroDuration()) return false;
     if (!is_away_) {
       const std::string until =
           absl::FormatTime("%H:%M:%S", absl::Now() + left, absl::LocalTimeZone());
-      screen_.Note(fmt::format("psctl: {}; waiting for it until {} ({})",
-                               std::string(client_.Explain(reason).message()), until,
-                               DurationText(left)));
+      options_.note(fmt::format("psctl: {}; waiting for it until {} ({})",
+                                std::string(client_.Explain(reason).message()), until,
+                                DurationText(left)));
       is_away_ = true;
     }
     return !stop_.WaitFor(std::min(kRetryPause, left));
   }
 
-  bool is_json() const { return arguments_.format == OutputFormat::kJson; }
-
   const StopSignal& stop_;
-  const StatusArguments& arguments_;
+  const FollowOptions& options_;
   const OperatorClient client_;
-  StatusScreen screen_;
   ExitCode how_it_ended_ = ExitCode::kOk;
   bool was_there_ = false;
   bool is_away_ = false;
@@ -123,10 +107,10 @@ class StatusWatch {
 
 }  // namespace
 
-int WatchStatus(const StatusArguments& arguments,
-                const std::shared_ptr<grpc::ChannelCredentials>& credentials,
-                const StopSignal& stop) {
-  return StatusWatch(arguments, credentials, stop).Watch();
+int FollowStatus(const FollowOptions& options,
+                 const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                 const StopSignal& stop) {
+  return StatusWatch(options, credentials, stop).Watch();
 }
 
 }  // namespace slipstream

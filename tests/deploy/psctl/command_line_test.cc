@@ -66,6 +66,7 @@ TEST(CommandLineTest, KnowsTheCommandsOfTheLaboratory) {
   EXPECT_FALSE(run.is_dry);
   EXPECT_TRUE(Parsed<LabArguments>({"lab", "report", "g", "--any-build"}).takes_any_build);
   EXPECT_TRUE(Parsed<LabArguments>({"lab", "run", "g", "--dry-run"}).is_dry);
+  EXPECT_TRUE(Parsed<EventsArguments>({"events", "--coordinator", "h:1", "--follow"}).follow);
   EXPECT_EQ(Parsed<LabArguments>({"lab", "status", "g", "-o", "json"}).format, OutputFormat::kJson);
   EXPECT_EQ(Parsed<LabArguments>({"lab", "report", "g"}).action, LabArguments::Action::kReport);
   EXPECT_EQ(Refused({"lab", "run", "g", "--only", "pending"}), ExitCode::kUsage);

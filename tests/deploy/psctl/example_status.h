@@ -70,6 +70,15 @@ inline v1::EvaluationStatus ExampleEvaluation(uint32_t epoch, double accuracy, b
   return evaluation;
 }
 
+inline v1::RunEvent ExampleEvent(uint64_t number, const char* kind, const char* text) {
+  v1::RunEvent event;
+  event.set_number(number);
+  event.set_time_ms(1'700'000'000'250);
+  event.set_kind(kind);
+  event.set_text(text);
+  return event;
+}
+
 }  // namespace slipstream
 
 #endif  // SLIPSTREAM_TESTS_DEPLOY_PSCTL_EXAMPLE_STATUS_H_

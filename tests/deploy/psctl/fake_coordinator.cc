@@ -20,9 +20,9 @@ namespace {
 /// A coordinator whose run trains until the file `finished_file` appears, and is then finished.
 /// While the file `finished_file`.away exists, the coordinator refuses to be watched. While
 /// `finished_file`.waiting exists, its run waits for workers; while `finished_file`.stalled exists,
-/// worker 1 does nothing. When it is asked to end
-/// training, it finishes if `finished_file`.saves exists; if `finished_file`.hangs exists, it
-/// agrees to end but does not finish.
+/// worker 1 does nothing. While `finished_file`.events exists, it tells of events; of one more once
+/// it is finished. When it is asked to end training, it finishes if `finished_file`.saves exists;
+/// if `finished_file`.hangs exists, it agrees to end but does not finish.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
@@ -43,6 +43,13 @@ class FakeCoordinator final : public v1::Coordinator::Service {
       reply->set_ended_by(std::filesystem::exists(finished_file_ + ".saves") ? "interrupted"
                                                                              : "epochs");
       *reply->add_evaluations() = ExampleEvaluation(4, 0.9, true);
+    }
+    if (std::filesystem::exists(finished_file_ + ".events")) {
+      *reply->add_events() = ExampleEvent(3, "worker", "worker died worker=1");
+      reply->mutable_events(0)->set_is_warning(true);
+      if (reply->phase() == v1::FINISHED) {
+        *reply->add_events() = ExampleEvent(5, "phase", "the run's phase changes phase=finished");
+      }
     }
     return grpc::Status::OK;
   }

@@ -92,6 +92,29 @@ TEST(MetricsLogTest, TellsNewEvaluationsWhereTheServerKeepsOnlyTheLast) {
   }
 }
 
+TEST(MetricsLogTest, TellsEveryEventInTheLineInWhichItAppears) {
+  const std::string path = testing::TempDir() + "/metrics-events.jsonl";
+  MetricsLog log(path);
+  v1::RunStatus status = ExampleStatus();
+  *status.add_events() = ExampleEvent(4, "worker", "worker died worker=1");
+  status.mutable_events(0)->set_is_warning(true);
+  status.mutable_events(0)->set_worker(1);
+  ASSERT_TRUE(log.Add(absl::Seconds(1), status).ok());
+  ASSERT_TRUE(log.Add(absl::Seconds(2), status).ok());
+  *status.add_events() = ExampleEvent(6, "server", "server replaced shard=0");
+  status.mutable_events(1)->set_shard(0);
+  ASSERT_TRUE(log.Add(absl::Seconds(3), status).ok());
+
+  const std::vector<Json> rows = ReadRows(path);
+  ASSERT_EQ(rows.size(), 2u);
+  EXPECT_EQ(rows[0]["events"].dump(),
+            R"([{"number":4,"time":1700000000.25,"kind":"worker","is_warning":true,)"
+            R"("text":"worker died worker=1","worker":1}])");
+  EXPECT_EQ(rows[1]["events"].dump(),
+            R"([{"number":6,"time":1700000000.25,"kind":"server","is_warning":false,)"
+            R"("text":"server replaced shard=0","shard":0}])");
+}
+
 /// Limits the size of this process's files while it lives.
 class FileSizeLimit {
  public:

@@ -1,4 +1,5 @@
-"""psctl status --watch: it redraws, survives an absence, and ends with the run or with Ctrl-C."""
+"""psctl status --watch and psctl events --follow: they redraw or go on, survive an absence, and end with the run
+or with Ctrl-C."""
 import fcntl
 import json
 import os
@@ -42,9 +43,8 @@ class StatusWatchTest(unittest.TestCase):
         self.addCleanup(stop)
         return process
 
-    def watch(self, *arguments, stdout=None):
-        command = [program("deploy/psctl/psctl"), "status", "--coordinator", self.address, "--watch",
-                   "--interval", "100ms", *arguments]
+    def watch(self, *arguments, stdout=None, ask=("status", "--watch", "--interval", "100ms")):
+        command = [program("deploy/psctl/psctl"), *ask, "--coordinator", self.address, *arguments]
         with open(self.stdout, "wb") as out, open(self.stderr, "wb") as err:
             return self.start(command, stdout=stdout or out, stderr=err)
 
@@ -197,6 +197,44 @@ class StatusWatchTest(unittest.TestCase):
         self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
         self.assertIn(b"\x1b[K", shown)
         self.assertIn(b"\x1b[J", shown)
+
+    def test_events_are_printed_once_each_until_the_run_is_over(self):
+        (self.folder / "finished.events").touch()
+        watch = self.watch(ask=("events", "--follow"))
+        self.wait_for_text(self.stdout, "worker died")
+
+        self.away.touch()
+        self.wait_for_text(self.stderr, "it is away; waiting for it until ")
+        self.finished.touch()
+        self.away.unlink()
+
+        self.assertEqual(watch.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
+        self.assertRegex(
+            self.stdout.read_text(),
+            r"\A\.\.\. 2 events that are not kept any more\n"
+            r"[-\d]{10} [:\d]{8}  worker      ! worker died worker=1\n"
+            r"\.\.\. 1 event that is not kept any more\n"
+            r"[-\d]{10} [:\d]{8}  phase       the run's phase changes phase=finished\n\Z")
+
+    def test_events_so_far_are_printed_as_json(self):
+        (self.folder / "finished.events").touch()
+        events = self.watch("-o", "json", ask=("events",))
+
+        self.assertEqual(events.wait(timeout=DEADLINE_S), 0, self.stderr.read_text())
+        self.assertEqual(
+            [json.loads(line) for line in self.stdout.read_text().splitlines()],
+            [{"missed": 2},
+             {"number": 3, "time_ms": 1700000000250, "kind": "worker", "is_warning": True,
+              "text": "worker died worker=1", "worker": None, "shard": None}])
+
+    def test_follow_ends_with_ctrl_c(self):
+        events = self.watch("-o", "json", ask=("events", "--follow"))
+        (self.folder / "finished.events").touch()
+        self.wait_for_text(self.stdout, "worker died")
+
+        events.send_signal(signal.SIGINT)
+
+        self.assertEqual(events.wait(timeout=DEADLINE_S), 128 + signal.SIGINT)
 
 
 if __name__ == "__main__":
