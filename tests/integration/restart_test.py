@@ -47,6 +47,30 @@ class RestartTest(unittest.TestCase):
             with self.subTest(policy=policy):
                 self.expect_return_of(0, policy)
 
+    def test_a_coordinator_that_was_restarted_tells_what_happened_before(self):
+        settings = {"cluster.lease": cluster.LEASE, "data.train_examples": 32 * 640}
+        with cluster.scratch() as directory, DurableCluster(directory, settings) as live:
+            live.wait_for_checkpoint(chance_of("events"), 1)
+            live.kill_worker(2)
+            live.kill_server(1)
+            live.restart_server(1)
+            live.wait_for(lambda status: any("worker died" in event["text"]
+                                             for event in status["events"]), "the worker's lease")
+            live.kill_server(0)
+            live.restart_server(0)
+            live.start_worker(2)
+            live.finish()
+            told = cluster.psctl("events", "--coordinator", live.coordinator).stdout
+        events = [r"server +server synced shard=1", r"worker +worker registered worker=2",
+                  r"phase +the run's phase changes phase=TRAINING", r"server +! server replaced shard=1",
+                  r"checkpoint +! shard returned to a checkpoint shard=1 generation=1 version=\d+",
+                  r"worker +! worker died worker=2 reason=\"unheard of",
+                  r"state +! the coordinator was restarted", r"server +! server replaced shard=0",
+                  r"worker +worker registered worker=2",
+                  r"phase +the run's phase changes phase=FINISHED"]
+        self.assertRegex("\n" + told, "(?s)" + ".*".join(
+            rf"\n[-\d]{{10}} [:\d]{{8}}  {event}\b" for event in events))
+
     def test_hardsync_ends_with_the_same_weights_whoever_was_killed(self):
         settings = {"consistency.policy": "hardsync"}
         with cluster.scratch() as directory, DurableCluster(directory, settings) as live:
