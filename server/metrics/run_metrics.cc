@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "common/alarms/run_alarms.h"
 
 namespace slipstream {
 namespace {
@@ -79,6 +82,15 @@ void AddEvaluation(const v1::RunStatus& status, MetricSet& metrics) {
   }
   if (last.has_age_seconds()) {
     metrics.Gauge("run_evaluation_age_seconds", "How long ago that was.", last.age_seconds());
+  }
+}
+
+void AddAlarms(const v1::RunStatus& status, MetricSet& metrics) {
+  const std::vector<Alarm> alarms = AlarmsOf(status);
+  for (const auto& [kind, name] : AlarmKinds()) {
+    const auto count = std::ranges::count(alarms, kind, &Alarm::kind);
+    metrics.Gauge("run_alarms", "What needs attention, as psctl status says it.",
+                  static_cast<double>(count), {{"alarm", std::string(name)}});
   }
 }
 
@@ -164,6 +176,7 @@ void AddRunMetrics(const v1::RunStatus& status, MetricSet& metrics) {
   AddProgress(status, metrics);
   AddEvaluation(status, metrics);
   AddMissing(status, metrics);
+  AddAlarms(status, metrics);
   for (const v1::WorkerStatus& worker : status.workers()) AddWorker(worker, metrics);
   for (const v1::ReaderStatus& reader : status.readers()) AddReader(reader, metrics);
 }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "common/alarms/run_alarms.h"
 #include "common/base/duration_text.h"
 #include "common/base/printable.h"
 #include "common/config/diagnostic.h"
@@ -45,7 +46,6 @@
 #include "deploy/psctl/run/root_cause.h"
 #include "deploy/psctl/run/watch.h"
 #include "deploy/psctl/run/watch_command.h"
-#include "deploy/psctl/status/alarms.h"
 #include "deploy/psctl/status/divergence.h"
 #include "deploy/psctl/status/progress_view.h"
 #include "deploy/psctl/status/run_summary.h"

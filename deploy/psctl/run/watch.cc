@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "common/alarms/run_alarms.h"
 #include "common/base/duration_text.h"
 #include "common/process/steady_time.h"
 #include "deploy/psctl/run/failure_report.h"
 #include "deploy/psctl/run/root_cause.h"
-#include "deploy/psctl/status/alarms.h"
 
 namespace slipstream {
 namespace {

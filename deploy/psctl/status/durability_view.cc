@@ -10,50 +10,6 @@
 #include "common/settings/shards.h"
 
 namespace slipstream {
-namespace {
-
-/// Returns the age of the shard's newest checkpoint, or of the run while there is none.
-double CheckpointAge(const v1::RunStatus& status, const v1::ShardStatus& shard) {
-  return shard.has_checkpoint() ? shard.checkpoint().age_seconds() : status.seconds();
-}
-
-/// Returns whether the shard should have made a checkpoint since its newest one. The run makes none
-/// where it waits for somebody.
-bool IsLate(const v1::RunStatus& status, const v1::ShardStatus& shard) {
-  const double interval = status.checkpoint_interval_seconds();
-  if (interval == 0 || status.phase() != v1::TRAINING || status.has_missing()) return false;
-  return CheckpointAge(status, shard) > 3 * interval + kCheckpointWriteSecondsMax;
-}
-
-std::string LateText(const v1::RunStatus& status, const v1::ShardStatus& shard) {
-  const std::string age = DurationText(CheckpointAge(status, shard));
-  const std::string interval = DurationText(status.checkpoint_interval_seconds());
-  if (!shard.has_checkpoint()) {
-    return fmt::format("shard {} has no checkpoint after {}, and one is due every {}",
-                       shard.shard(), age, interval);
-  }
-  return fmt::format("the last checkpoint of shard {} is {} old, and one is due every {}",
-                     shard.shard(), age, interval);
-}
-
-std::string FailureText(const v1::RunStatus& status, const v1::ShardStatus& shard) {
-  const std::string last =
-      shard.has_checkpoint()
-          ? fmt::format("the last is {} old", DurationText(CheckpointAge(status, shard)))
-          : "none is known";
-  return fmt::format("shard {} cannot write or read its checkpoints, of which {}: {}",
-                     shard.shard(), last, Printable(shard.checkpoint_failure()));
-}
-
-/// Returns whether the shard has made fewer versions since its return than it has lost.
-bool IsBehindItsReturn(const v1::RunStatus& status, const v1::ShardStatus& shard) {
-  const bool is_over = status.phase() >= v1::FINISHED;
-  return !is_over && shard.generation() > 0 &&
-         shard.version() < shard.returned_to() + shard.versions_lost();
-}
-
-}  // namespace
-
 bool HasDurability(const v1::RunStatus& status) { return status.checkpoint_interval_seconds() > 0; }
 
 uint64_t ReturnsOf(const v1::RunStatus& status) {
@@ -92,22 +48,6 @@ std::string StartText(const v1::RunStatus& status) {
     if (!shard.started_from().empty()) return Printable(shard.started_from());
   }
   return "";
-}
-
-std::vector<ScreenLine> StartAlarms(const v1::RunStatus& status) {
-  std::vector<ScreenLine> lines;
-  const v1::ShardStatus* first = nullptr;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    if (shard.started_from().empty()) continue;
-    if (first == nullptr) first = &shard;
-    if (shard.started_from() == first->started_from()) continue;
-    lines.push_back({fmt::format("shard {} has begun with {}, and shard {} with {} "
-                                 "(training.start_from): their directories differ",
-                                 shard.shard(), Printable(shard.started_from()), first->shard(),
-                                 Printable(first->started_from())),
-                     LineStyle::kAlarm});
-  }
-  return lines;
 }
 
 std::string CheckpointText(const v1::ShardStatus& shard) {
@@ -193,33 +133,6 @@ std::string LogText(const v1::ShardStatus& shard) {
   if (!shard.has_log()) return "-";
   return fmt::format("{}, {}", BytesText(shard.log().bytes()),
                      DurationText(shard.log().batch_seconds()));
-}
-
-std::vector<ScreenLine> CheckpointAlarms(const v1::RunStatus& status) {
-  std::vector<ScreenLine> lines;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    if (IsBehindItsReturn(status, shard)) {
-      lines.push_back(
-          {fmt::format(
-               "shard {} went on from its checkpoint of version {} (generation {}); it has lost "
-               "at least {} versions so far",
-               shard.shard(), shard.returned_to(), shard.generation(), shard.versions_lost()),
-           LineStyle::kWarning});
-    }
-    if (!shard.checkpoint_failure().empty()) {
-      lines.push_back({FailureText(status, shard), LineStyle::kAlarm});
-    } else if (IsLate(status, shard)) {
-      lines.push_back({LateText(status, shard), LineStyle::kWarning});
-    }
-    if (shard.log().batch_seconds() > kLogBatchSecondsMax) {
-      lines.push_back(
-          {fmt::format("the log of shard {} takes {} for a batch, and its pushes wait for that: "
-                       "its disk is slow",
-                       shard.shard(), DurationText(shard.log().batch_seconds())),
-           LineStyle::kWarning});
-    }
-  }
-  return lines;
 }
 
 }  // namespace slipstream

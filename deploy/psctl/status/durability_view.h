@@ -11,12 +11,6 @@
 
 namespace slipstream {
 
-/// Beside three intervals, a checkpoint may be so old, as writing a large one takes time.
-inline constexpr double kCheckpointWriteSecondsMax = 30;
-
-/// Beyond this, a log is slow: every push waits that long for its answer.
-inline constexpr double kLogBatchSecondsMax = 1;
-
 /// Returns whether the servers of the run save checkpoints.
 bool HasDurability(const v1::RunStatus& status);
 
@@ -32,9 +26,6 @@ std::string CheckpointsText(const v1::RunStatus& status);
 /// empty if there is none.
 std::string StartText(const v1::RunStatus& status);
 
-/// Returns a line for each shard that began with another one than the first shard.
-std::vector<ScreenLine> StartAlarms(const v1::RunStatus& status);
-
 /// Returns "120, 4.10 s ago" for the newest checkpoint of a shard; "-" before the first.
 std::string CheckpointText(const v1::ShardStatus& shard);
 
@@ -45,11 +36,6 @@ std::string SavesText(const v1::SaveCheckpointReply& reply);
 /// Returns a line such as "server 1 has drained at version 124; its newest checkpoint has version
 /// 120". Its version is not named if the server has made none, or had yet to go on.
 std::string DrainedText(uint32_t server, const v1::DrainReply& reply);
-
-/// Returns a line for each shard whose last checkpoint failed, or is too old, for each that has
-/// made fewer versions since it returned to a checkpoint than it has lost, and for each whose log
-/// is slow.
-std::vector<ScreenLine> CheckpointAlarms(const v1::RunStatus& status);
 
 /// Returns whether the servers of the run keep logs.
 bool HasLogs(const v1::RunStatus& status);

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/alarms/run_alarms.h"
 #include "common/base/check.h"
 #include "common/base/duration_text.h"
-#include "deploy/psctl/status/alarms.h"
 #include "deploy/psctl/status/durability_view.h"
 #include "deploy/psctl/text_table.h"
 

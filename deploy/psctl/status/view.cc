@@ -12,6 +12,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/duration_text.h"
+#include "common/base/printable.h"
 #include "deploy/psctl/status/alarms.h"
 #include "deploy/psctl/status/durability_view.h"
 #include "deploy/psctl/status/progress_view.h"
@@ -124,6 +125,9 @@ std::vector<Fact> Facts(const v1::RunStatus& status) {
   if (HasLogs(status)) facts.push_back({"logs", LogsText(status), 2});
   const std::string split = SplitText(status);
   if (!split.empty()) facts.push_back({"split", split, 2});
+  if (!status.shards().empty() && !status.shards(0).http_address().empty()) {
+    facts.push_back({"http", Printable(status.shards(0).http_address()), 1});
+  }
   facts.push_back(
       {"version skew", fmt::format("{}, view {}", status.version_skew(), status.view()), 1});
   return facts;

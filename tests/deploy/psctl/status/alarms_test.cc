@@ -266,5 +266,22 @@ TEST(StatusAlarmsTest, NamesTheMiniBatchesThatWereLeftOut) {
             "mini-batch 531, gave a loss of nan");
 }
 
+TEST(StatusAlarmsTest, NamesShardsThatBeganWithOtherCheckpoints) {
+  v1::RunStatus status;
+  for (const char* const from :
+       {"", "run ab, version 9", "run ab, version 9", "run ab, version 8"}) {
+    v1::ShardStatus& shard = *status.add_shards();
+    shard.set_shard(static_cast<uint32_t>(status.shards_size()) - 1);
+    shard.set_started_from(from);
+  }
+
+  const std::vector<ScreenLine> alarms = StatusAlarms(status);
+
+  ASSERT_EQ(alarms.size(), 1u);
+  EXPECT_EQ(alarms[0].text,
+            "shard 3 has begun with run ab, version 8, and shard 1 with run ab, version 9 "
+            "(training.start_from): their directories differ");
+}
+
 }  // namespace
 }  // namespace slipstream

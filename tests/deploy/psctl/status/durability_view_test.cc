@@ -57,22 +57,5 @@ TEST(DurabilityViewTest, NamesNoVersionOfAServerThatHadYetToGoOn) {
             "server 1 has drained; its process has made no checkpoint\n");
 }
 
-TEST(DurabilityViewTest, NamesShardsThatBeganWithOtherCheckpoints) {
-  v1::RunStatus status;
-  for (const char* const from :
-       {"", "run ab, version 9", "run ab, version 9", "run ab, version 8"}) {
-    v1::ShardStatus& shard = *status.add_shards();
-    shard.set_shard(static_cast<uint32_t>(status.shards_size()) - 1);
-    shard.set_started_from(from);
-  }
-
-  const std::vector<ScreenLine> alarms = StartAlarms(status);
-
-  ASSERT_EQ(alarms.size(), 1u);
-  EXPECT_EQ(alarms[0].text,
-            "shard 3 has begun with run ab, version 8, and shard 1 with run ab, version 9 "
-            "(training.start_from): their directories differ");
-}
-
 }  // namespace
 }  // namespace slipstream
