@@ -43,11 +43,9 @@ class RestartTest(unittest.TestCase):
                 self.expect_return_of(1, policy)
 
     def test_the_server_with_the_coordinator_goes_on_from_its_checkpoint(self):
-        for policy in ("async", "softsync"):
-            with self.subTest(policy=policy):
-                self.expect_return_of(0, policy)
+        self.expect_return_of(0, "async")
 
-    def test_a_coordinator_that_was_restarted_tells_what_happened_before(self):
+    def test_a_coordinator_that_goes_on_tells_what_happened_before(self):
         settings = {"cluster.lease": cluster.LEASE, "data.train_examples": 32 * 640}
         with cluster.scratch() as directory, DurableCluster(directory, settings) as live:
             live.wait_for_checkpoint(chance_of("events"), 1)
@@ -59,8 +57,9 @@ class RestartTest(unittest.TestCase):
             live.kill_server(0)
             live.restart_server(0)
             live.start_worker(2)
-            live.finish()
+            status = live.finish()
             told = cluster.psctl("events", "--coordinator", live.coordinator).stdout
+        self.assertEqual([int(shard["generation"]) for shard in status["shards"]], [1, 1])
         events = [r"server +server synced shard=1", r"worker +worker registered worker=2",
                   r"phase +the run's phase changes phase=TRAINING", r"server +! server replaced shard=1",
                   r"checkpoint +! shard returned to a checkpoint shard=1 generation=1 version=\d+",

@@ -48,8 +48,8 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "evaluate", "compare", "plot", "plan", "lab", "status", "stop",
-                          "drain", "policy", "set", "pull", "certs", "checkpoint", "doctor", "completion"})
+                         {"run", "validate", "config", "evaluate", "compare", "plot", "plan", "lab", "status", "events",
+                          "stop", "drain", "policy", "set", "pull", "certs", "checkpoint", "doctor", "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})
         self.assertEqual(set(self.complete("certs", "")), {"init", "show", "renew"})
