@@ -549,5 +549,6 @@ class RunStatus:
     state_not_kept: str = ""
     # The setting cluster.workers: as many workers as the run was started for.
     workers_expected: int = 0
-    # What happened last: the newest 128 events, newest last.
+    # What happened last, newest last: at most 128 events, and of more, those that are not the oldest of
+    # whoever has the most of a kind. So their numbers may have gaps.
     events: tuple[RunEvent, ...] = ()
