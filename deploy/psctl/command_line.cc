@@ -152,9 +152,7 @@ void CommandLine::AddRun() {
       .add_option("--run-dir", run.run_dir, "Where the run leaves its files (runs/<name>-<time>)")
       ->type_name("DIR");
   command.add_flag("--push-log", run.push_log, "Writes a line per push into the run directory");
-  command.add_flag("--restart", run.starts_again,
-                   "Starts servers again that end during the run (durability.level: "
-                   "checkpoint or synced)");
+  AddRestart(command, run.restart, run.restart_max);
   command
       .add_option_function<std::string>(
           "--log-format",

@@ -17,6 +17,10 @@ namespace slipstream {
 
 enum class OutputFormat { kTable, kText, kJson, kYaml };
 
+/// Which processes are started again that end during the run. kPossible: workers and aggregators,
+/// and servers if they keep checkpoints. An aggregator is started again where servers are.
+enum class RestartChoice { kNone, kPossible, kServers, kWorkers, kAll };
+
 /// A configuration file and the settings that override it, as `key=value`.
 struct ConfigArguments {
   std::string path;
@@ -33,8 +37,10 @@ struct RunArguments {
   std::string run_dir;
   bool push_log = false;
 
-  /// Whether servers and aggregators that end during the run are started again.
-  bool starts_again = false;
+  RestartChoice restart = RestartChoice::kNone;
+
+  /// How often in a row a process is started again. In [1, 1000].
+  uint32_t restart_max = 5;
 
   /// The directory of ps_server and ps_worker. If empty, psctl looks for them itself.
   std::string bin_dir;

@@ -12,6 +12,8 @@
 namespace slipstream {
 namespace {
 
+constexpr CountType kStartsAgain = {1, 1000};
+
 CLI::Option* AddSetting(CLI::App& command, const std::string& option, const std::string& key,
                         std::string_view doc, std::vector<std::string>& settings) {
   return command.add_option_function<std::string>(
@@ -37,6 +39,37 @@ CLI::Option* AddDuration(CLI::App& command, const std::string& flag, const Durat
     duration = std::get<absl::Duration>(std::get<ScalarValue>(value));
   };
   return command.add_option_function<std::string>(flag, read, doc)->type_name("TIME");
+}
+
+CLI::Option* AddCount(CLI::App& command, const std::string& flag, const CountType& type,
+                      uint32_t& count, const std::string& doc) {
+  return command.add_option(flag, count, doc)
+      ->type_name("NUMBER")
+      ->check([type](const std::string& text) { return ScalarError(type, text); });
+}
+
+void AddRestart(CLI::App& command, RestartChoice& choice, uint32_t& starts_max) {
+  static const std::map<std::string, RestartChoice> kChoices = {
+      {"possible", RestartChoice::kPossible},
+      {"servers", RestartChoice::kServers},
+      {"workers", RestartChoice::kWorkers},
+      {"all", RestartChoice::kAll}};
+  // Only a flag leaves the word behind it to others: --restart run.yaml.
+  CLI::Option* const restart =
+      command.add_flag("--restart{possible}")->each([&choice](const std::string& name) {
+        const auto found = kChoices.find(name);
+        if (found == kChoices.end()) {
+          throw CLI::ValidationError("--restart",
+                                     "'" + name + "' is none of =servers, =workers and =all");
+        }
+        choice = found->second;
+      });
+  restart->description(
+      "Starts what ends during the run again: workers, and servers if durability.level is "
+      "checkpoint or synced; =servers, =workers or =all says which");
+  AddCount(command, "--restart-max", kStartsAgain, starts_max,
+           "How often in a row one process is started again (5)")
+      ->needs(restart);
 }
 
 void AddConfig(CLI::App& command, ConfigArguments& arguments) {

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_OPTIONS_H_
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ namespace slipstream {
 /// Adds an option whose value is a time with a unit.
 CLI::Option* AddDuration(CLI::App& command, const std::string& flag, const DurationType& type,
                          absl::Duration& duration, const std::string& doc);
+
+/// Adds an option whose value is a number in the range of `type`.
+CLI::Option* AddCount(CLI::App& command, const std::string& flag, const CountType& type,
+                      uint32_t& count, const std::string& doc);
+
+/// Adds --restart and --restart-max.
+void AddRestart(CLI::App& command, RestartChoice& choice, uint32_t& starts_max);
 
 /// Adds the path of a run.yaml, and --set.
 void AddConfig(CLI::App& command, ConfigArguments& arguments);

@@ -124,7 +124,8 @@ absl::Status Cluster::StartProcess(ProcessName name, std::vector<std::string> co
   members_.push_back({.name = name,
                       .command = std::move(command),
                       .variables = variables,
-                      .process = *std::move(process)});
+                      .process = *std::move(process),
+                      .started = SteadyNow()});
   return absl::OkStatus();
 }
 
@@ -143,21 +144,37 @@ absl::StatusOr<ChildProcess> Cluster::Launch(ProcessName name,
                               .stderr_path = log});
 }
 
-bool Cluster::StartAgain(Member& member, const ProcessEnd& end) {
-  if (!options_.starts_again || !have_started_ || !MayStartAgain(end)) return false;
-  const absl::Time now = SteadyNow();
-  std::deque<absl::Time>& starts = member.starts_again;
-  if (starts.size() == kStartsAgainMax && starts.front() > now - kStartsAgainTime) return false;
-  if (starts.size() == kStartsAgainMax) starts.pop_front();
-  starts.push_back(now);
+void Cluster::OnEnd(Member& member, const ProcessEnd& end) {
+  RestartDecision decision;
+  if (have_started_ && !is_over_) {
+    decision = restart_.Decide({.end = end,
+                                .ran = SteadyNow() - member.started,
+                                .reached = member.reached,
+                                .starts = member.starts,
+                                .before = member.before});
+  }
+  member.before = {end, member.reached};
+  member.starts = decision.number;
+  member.has_ended = !decision.starts;
+  if (decision.starts) member.starts_at = SteadyNow() + decision.pause;
+  if (!decision.starts) ends_.push_back(end);
+  if (decision.starts || !decision.why_not.empty()) restarts_.push_back({end, decision});
+}
+
+void Cluster::StartAgain(Member& member) {
+  member.starts_at.reset();
   // A process that ended before it listened has no port yet.
   if (const auto address = ParsePortFile(ReadFile(directory_.PortFilePath(member.name)))) {
     std::ranges::replace(member.command, std::string(kAnyPort), *address);
   }
   absl::StatusOr<ChildProcess> process = Launch(member.name, member.command, member.variables);
-  if (!process.ok()) return false;
+  member.has_ended = !process.ok();
+  if (member.has_ended) {
+    ends_.push_back(member.before->end);
+    return;
+  }
   member.process = *std::move(process);
-  return true;
+  member.started = SteadyNow();
 }
 
 absl::Status Cluster::WaitForCoordinator() {
@@ -180,31 +197,54 @@ absl::Status Cluster::WaitForCoordinator() {
 void Cluster::Poll() {
   for (Member& member : members_) {
     if (member.has_ended) continue;
+    if (member.starts_at.has_value()) {
+      if (*member.starts_at <= SteadyNow()) StartAgain(member);
+      continue;
+    }
     const auto end = member.process.Poll();
     if (!end) continue;
-    const ProcessEnd how = {.name = member.name,
-                            .exit_code = end->exit_code,
-                            .signal = end->signal,
-                            .was_told = were_told_};
-    member.has_ended = !StartAgain(member, how);
-    (member.has_ended ? ends_ : started_again_).push_back(how);
+    OnEnd(member, {.name = member.name,
+                   .exit_code = end->exit_code,
+                   .signal = end->signal,
+                   .was_told = were_told_});
+  }
+}
+
+void Cluster::Note(const v1::RunStatus& status) {
+  for (Member& member : members_) member.reached = Reached(member.name, status);
+  if (status.phase() < v1::FINISHED) return;
+  is_over_ = true;
+  ForgetStarts(/*they_count=*/status.phase() != v1::FINISHED);
+}
+
+void Cluster::ForgetStarts(bool they_count) {
+  for (Member& member : members_) {
+    if (!member.starts_at.has_value()) continue;
+    member.starts_at.reset();
+    member.has_ended = true;
+    if (they_count) ends_.push_back(member.before->end);
   }
 }
 
 void Cluster::Stop(absl::Duration patience) {
   Poll();
   were_told_ = true;
+  ForgetStarts(/*they_count=*/true);
   SignalAll(SIGTERM);
   const absl::Time deadline = SteadyNow() + patience;
-  while (ends_.size() < members_.size() && SteadyNow() < deadline) {
+  while (AnyIsLeft() && SteadyNow() < deadline) {
     WaitForEnd(deadline - SteadyNow(), /*or_stop=*/false);
     Poll();
   }
   SignalAll(SIGKILL);
-  while (ends_.size() < members_.size()) {
+  while (AnyIsLeft()) {
     WaitForEnd(absl::Hours(1), /*or_stop=*/false);
     Poll();
   }
+}
+
+bool Cluster::AnyIsLeft() const {
+  return std::ranges::any_of(members_, [](const Member& member) { return !member.has_ended; });
 }
 
 void Cluster::SignalAll(int signal) {
@@ -220,6 +260,10 @@ void Cluster::WaitForEnd(absl::Duration timeout, bool or_stop) const {
   if (or_stop) waiting.push_back({.fd = stop_.fd(), .events = POLLIN, .revents = 0});
   for (const Member& member : members_) {
     if (member.has_ended) continue;
+    if (member.starts_at.has_value()) {
+      timeout = std::min(timeout, *member.starts_at - SteadyNow());
+      continue;
+    }
     waiting.push_back({.fd = member.process.fd(), .events = POLLIN, .revents = 0});
   }
   const absl::Duration rounded = absl::Ceil(timeout, absl::Milliseconds(1));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +17,7 @@
 #include "deploy/psctl/run/directory.h"
 #include "deploy/psctl/run/process_end.h"
 #include "deploy/psctl/run/program_locations.h"
+#include "deploy/psctl/run/restart_policy.h"
 
 namespace slipstream {
 
@@ -28,16 +28,12 @@ std::optional<std::string> ParsePortFile(std::string_view contents);
 
 /// The processes of one run on this machine: starts them, notes how they end, stops them.
 ///
-/// If it is asked to, it starts servers and aggregators again that end during the run: by the same
-/// command, at the port where the others know them.
+/// Processes that end during the run are started again where the restart policy says so: by the
+/// same command, servers at the port where the others know them.
 ///
 /// Not thread-safe: main's thread owns it (child_process.h says why).
 class Cluster {
  public:
-  /// A process that ends more often than so many times within so long is not started again.
-  static constexpr size_t kStartsAgainMax = 5;
-  static constexpr absl::Duration kStartsAgainTime = absl::Minutes(1);
-
   struct Options {
     ProgramPaths programs;
     uint32_t servers = 1;
@@ -56,8 +52,8 @@ class Cluster {
     /// How workers show who they are.
     SecuritySpec security;
 
-    /// Whether servers and aggregators that end during the run are started again.
-    bool starts_again = false;
+    /// Which processes that end during the run are started again, and how often.
+    RestartPolicy::Options restart;
 
     /// How long server 0 may take until it listens.
     absl::Duration start_timeout = absl::Minutes(2);
@@ -65,15 +61,21 @@ class Cluster {
 
   /// `directory` and `stop` must outlive the cluster.
   Cluster(Options options, const RunDirectory& directory, const StopSignal& stop)
-      : options_(std::move(options)), directory_(directory), stop_(stop) {}
+      : options_(std::move(options)),
+        restart_(options_.restart),
+        directory_(directory),
+        stop_(stop) {}
 
   /// Starts server 0 and waits for its port, then starts all others. DEADLINE_EXCEEDED if server 0
   /// does not listen in time; ABORTED if it has ended, or if `stop` asks to. Processes that were
   /// started run until Stop.
   absl::Status Start();
 
-  /// Notes which processes have ended, and starts those again that are to go on. Never blocks.
+  /// Notes which processes have ended, and starts those again whose pause is over. Never blocks.
   void Poll();
+
+  /// Notes how far the processes have come. Once the run is over, none is started again.
+  void Note(const v1::RunStatus& status);
 
   /// Waits until a process that ran at the last Poll ends, somebody asks to stop for the first
   /// time, or `timeout` (an hour at most) is over.
@@ -84,13 +86,22 @@ class Cluster {
   void Stop(absl::Duration patience);
 
   /// Returns the ends in the order in which Poll found them, servers first where one Poll found
-  /// several; without the ends of processes that were started again.
+  /// several; without the ends of processes that are started again.
   const std::vector<ProcessEnd>& ends() const { return ends_; }
 
-  /// Returns the ends of processes that were started again, in the same order.
-  const std::vector<ProcessEnd>& started_again() const { return started_again_; }
+  /// What was decided about a process that had ended.
+  struct Restart {
+    ProcessEnd end;
+    RestartDecision decision;
+  };
 
-  /// Returns the numbers of the running processes of this role, ascending.
+  /// Returns the decisions to start processes again, or not to where one might expect it, in the
+  /// same order.
+  const std::vector<Restart>& restarts() const { return restarts_; }
+  uint32_t starts_max() const { return restart_.starts_max(); }
+
+  /// Returns the numbers of the processes of this role that run or are about to be started again,
+  /// ascending.
   std::vector<uint32_t> Running(Role role) const;
 
   /// Returns the host:port of server 0. Empty before Start.
@@ -102,8 +113,12 @@ class Cluster {
     std::vector<std::string> command;
     std::vector<std::string> variables;  // Those that it has beside psctl's own.
     ChildProcess process;
+    absl::Time started;
+    uint64_t reached = 0;
+    uint32_t starts = 0;  // Those again, in a row.
+    std::optional<RestartFacts::Before> before;
+    std::optional<absl::Time> starts_at;  // Set while the process has ended and is to start again.
     bool has_ended = false;
-    std::deque<absl::Time> starts_again;  // The last ones.
   };
 
   absl::StatusOr<ChildProcess> Launch(ProcessName name, const std::vector<std::string>& command,
@@ -116,12 +131,19 @@ class Cluster {
   absl::Status StartOwnWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
 
-  /// Starts the process again that has ended so, if it may go on. Returns whether it runs.
-  bool StartAgain(Member& member, const ProcessEnd& end);
+  /// Notes the end of a process, and decides whether it is started again.
+  void OnEnd(Member& member, const ProcessEnd& end);
+  void StartAgain(Member& member);
+
+  /// Leaves those alone that were to be started again. Their ends count unless the run did without
+  /// them.
+  void ForgetStarts(bool they_count);
+  bool AnyIsLeft() const;
   void WaitForEnd(absl::Duration timeout, bool or_stop) const;
   void SignalAll(int signal);
 
   const Options options_;
+  const RestartPolicy restart_;
   const RunDirectory& directory_;
   const StopSignal& stop_;
 
@@ -131,10 +153,11 @@ class Cluster {
 
   std::vector<Member> members_;
   std::vector<ProcessEnd> ends_;
-  std::vector<ProcessEnd> started_again_;
+  std::vector<Restart> restarts_;
   std::string coordinator_;
   bool have_started_ = false;  // All processes, for the first time.
   bool were_told_ = false;
+  bool is_over_ = false;  // The run is, as far as is known.
 };
 
 }  // namespace slipstream

@@ -43,6 +43,7 @@
 #include "deploy/psctl/run/metrics_log.h"
 #include "deploy/psctl/run/program_locations.h"
 #include "deploy/psctl/run/progress_printer.h"
+#include "deploy/psctl/run/restart_policy.h"
 #include "deploy/psctl/run/root_cause.h"
 #include "deploy/psctl/run/watch.h"
 #include "deploy/psctl/run/watch_command.h"
@@ -160,8 +161,8 @@ absl::Duration FinishTimeout(const RunSpec& spec, bool is_own_program) {
 /// One run of a cluster, from its start to its end.
 class LocalRun {
  public:
-  LocalRun(const RunArguments& arguments, const RunSpec& spec, ProgramPaths programs,
-           std::vector<std::string> worker_command,
+  LocalRun(const RunArguments& arguments, const RunSpec& spec, RestartScope restart,
+           ProgramPaths programs, std::vector<std::string> worker_command,
            std::shared_ptr<grpc::ChannelCredentials> credentials, RunDirectory directory,
            const StopSignal& stop)
       : arguments_(arguments),
@@ -186,7 +187,7 @@ class LocalRun {
                   .worker_command = std::move(worker_command),
                   .worker_log_format = spec.log.format,
                   .security = spec.security,
-                  .starts_again = arguments.starts_again,
+                  .restart = {.scope = restart, .starts_max = arguments.restart_max},
                   .start_timeout = start_timeout_},
                  directory_, stop) {}
 
@@ -441,13 +442,8 @@ int RunCommand(const RunArguments& arguments) {
     return EndWithDiagnostics(arguments, *diagnostics);
   }
   RunSpec& spec = std::get<RunSpec>(loaded);
-  if (arguments.starts_again && !spec.durability.saves()) {
-    return EndWithStatus(arguments.format,
-                         absl::InvalidArgumentError(
-                             "--restart needs checkpoints, from which servers that are started "
-                             "again go on: add --set durability.level=checkpoint, or synced"),
-                         "");
-  }
+  const absl::StatusOr<RestartScope> restart = ScopeOf(arguments.restart, spec.durability.saves());
+  if (!restart.ok()) return EndWithStatus(arguments.format, restart.status(), "");
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
@@ -489,7 +485,7 @@ int RunCommand(const RunArguments& arguments) {
     StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
   }
   TellOfStart(spec, directory->path());
-  return LocalRun(arguments, spec, *std::move(programs), std::move(worker_command),
+  return LocalRun(arguments, spec, *restart, *std::move(programs), std::move(worker_command),
                   *std::move(credentials), *std::move(directory), stop)
       .Run();
 }

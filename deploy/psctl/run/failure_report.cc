@@ -130,11 +130,16 @@ std::string DescribeLostAggregator(const ProcessEnd& end) {
       end.name.Text(), end.HowText(), end.name.number);
 }
 
-std::string DescribeStartAgain(const ProcessEnd& end) {
+std::string DescribeRestart(const ProcessEnd& end, const RestartDecision& decision,
+                            uint32_t starts_max) {
   const std::string process = end.name.role == Role::kServer
                                   ? fmt::format("shard {}'s server", end.name.number)
                                   : end.name.Text();
-  return fmt::format("psctl: warning: {} {}; it was started again", process, EndText(end));
+  const std::string what =
+      decision.starts ? fmt::format("starts again in {} ({} of {})", DurationText(decision.pause),
+                                    decision.number, starts_max)
+                      : "is not started again: " + decision.why_not;
+  return fmt::format("psctl: warning: {} {}; it {}", process, EndText(end), what);
 }
 
 }  // namespace slipstream

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/process/exit_code.h"
 #include "deploy/psctl/run/process_end.h"
+#include "deploy/psctl/run/restart_policy.h"
 #include "deploy/psctl/run/verdict.h"
 #include "proto/status.pb.h"
 
@@ -51,8 +52,10 @@ std::string DescribeLostWorker(const ProcessEnd& end, uint32_t workers_running, 
 /// Returns the same about an aggregator.
 std::string DescribeLostAggregator(const ProcessEnd& end);
 
-/// Returns a warning, one line, about a server or an aggregator that was started again.
-std::string DescribeStartAgain(const ProcessEnd& end);
+/// Returns a warning, one line, about a process that has ended and is started again, or is not.
+/// `starts_max` is how often in a row it may be.
+std::string DescribeRestart(const ProcessEnd& end, const RestartDecision& decision,
+                            uint32_t starts_max);
 
 }  // namespace slipstream
 

@@ -63,13 +63,12 @@ const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends) {
 
 bool ExplainsItself(const ProcessEnd& end) { return RankOf(end) == 0; }
 
-bool MayStartAgain(const ProcessEnd& end) {
+bool OnlyRepeats(const ProcessEnd& end) {
   // A server whose log cannot be written ends, and only another process can tell what is on the
   // disk.
   const bool may_go_on = end.exit_code == static_cast<int>(ExitCode::kLogNotWritten);
   const bool is_over = end.exit_code == static_cast<int>(ExitCode::kRunFailed);
-  return end.name.role != Role::kWorker && !end.was_told && !is_over &&
-         (!IsOwnError(end) || may_go_on);
+  return end.signal == 0 && (is_over || (IsOwnError(end) && !may_go_on));
 }
 
 ExitCode ExitCodeFollowing(const ProcessEnd& cause) {

@@ -48,9 +48,9 @@ const ProcessEnd* FindRootCause(std::span<const ProcessEnd> ends);
 /// waited for.
 bool ExplainsItself(const ProcessEnd& end);
 
-/// Returns whether a server or an aggregator that ended so may be started again (--restart). Not if
-/// psctl told it to stop, nor if it reports an error that it would only report again.
-bool MayStartAgain(const ProcessEnd& end);
+/// Returns whether the process would only end so again if it were started again: it reports an
+/// error in its settings or files, or that the run is over.
+bool OnlyRepeats(const ProcessEnd& end);
 
 /// Returns psctl's own exit code for this cause. Codes that tell the user what to do are passed on;
 /// all others become kInternal.

@@ -108,6 +108,7 @@ void RunWatch::AskForStatus(absl::Time now) {
     ends_before_finish_ = ends_before;
   }
   status_ = *std::move(status);
+  cluster_.Note(status_);
   ends_before_status_ = ends_before;
   Record(now - start_);
   progress_.Show(status_, now);
@@ -138,9 +139,9 @@ void RunWatch::TellOfLostProcesses() {
 }
 
 void RunWatch::TellOfStartsAgain() {
-  const std::vector<ProcessEnd>& ends = cluster_.started_again();
-  for (; starts_again_told_ < ends.size(); ++starts_again_told_) {
-    progress_.Note(DescribeStartAgain(ends[starts_again_told_]));
+  for (; starts_again_told_ < cluster_.restarts().size(); ++starts_again_told_) {
+    const auto& [end, decision] = cluster_.restarts()[starts_again_told_];
+    progress_.Note(DescribeRestart(end, decision, cluster_.starts_max()));
   }
 }
 

@@ -37,12 +37,11 @@ TEST(CommandLineTest, TakesSettingsBeforeAndAfterTheFile) {
   EXPECT_THAT(run.config.overrides, ElementsAre("seed=3", "cluster.servers=[a:1,b:2]"));
   EXPECT_EQ(run.format, OutputFormat::kJson);
   EXPECT_FALSE(run.push_log);
-  EXPECT_FALSE(run.starts_again);
+  EXPECT_EQ(run.restart, RestartChoice::kNone);
 }
 
 TEST(CommandLineTest, KnowsEveryCommand) {
   EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--push-log", "--run-dir", "d"}).run_dir, "d");
-  EXPECT_TRUE(Parsed<RunArguments>({"run", "a", "--restart"}).starts_again);
   EXPECT_EQ(Parsed<ValidateArguments>({"validate", "a"}).config.path, "a");
   EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init"}).path, "run.yaml");
   EXPECT_EQ(Parsed<ConfigInitArguments>({"config", "init", "-"}).path, "-");
@@ -53,6 +52,21 @@ TEST(CommandLineTest, KnowsEveryCommand) {
               ElementsAre("a", "b"));
   EXPECT_EQ(Parsed<PlotArguments>({"plot", "a", "--output", "b.svg"}).output, "b.svg");
   EXPECT_EQ(Parsed<StatusArguments>({"status", "--coordinator", "h:1"}).coordinator, "h:1");
+}
+
+TEST(CommandLineTest, ARestartIsWhatIsPossibleOrWhatIsNamed) {
+  const auto run = Parsed<RunArguments>({"run", "--restart", "a"});
+  EXPECT_EQ(run.restart, RestartChoice::kPossible);
+  EXPECT_EQ(run.config.path, "a");
+  EXPECT_EQ(run.restart_max, 5u);
+
+  const auto chosen = Parsed<RunArguments>({"run", "a", "--restart=workers", "--restart-max", "9"});
+  EXPECT_EQ(chosen.restart, RestartChoice::kWorkers);
+  EXPECT_EQ(chosen.restart_max, 9u);
+  EXPECT_EQ(Parsed<RunArguments>({"run", "a", "--restart=all"}).restart, RestartChoice::kAll);
+  EXPECT_EQ(Refused({"run", "a", "--restart=some"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run", "a", "--restart", "--restart-max", "0"}), ExitCode::kUsage);
+  EXPECT_EQ(Refused({"run", "a", "--restart-max", "3"}), ExitCode::kUsage);
 }
 
 TEST(CommandLineTest, KnowsTheCommandsOfTheLaboratory) {

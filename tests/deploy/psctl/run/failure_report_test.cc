@@ -160,13 +160,20 @@ TEST(FailureReportTest, TellsOfALostWorker) {
             "psctl: warning: worker 2 was lost: signal 9 (Killed); no worker is left");
 }
 
-TEST(FailureReportTest, TellsOfAProcessThatWasStartedAgain) {
-  EXPECT_EQ(DescribeStartAgain({.name = {Role::kServer, 1}, .signal = SIGKILL}),
-            "psctl: warning: shard 1's server was killed by signal 9 (Killed); it was started "
-            "again");
-  EXPECT_EQ(DescribeStartAgain({.name = {Role::kAggregator, 1}, .exit_code = 69}),
-            "psctl: warning: aggregator 0.1 failed with exit code 69 (peer unreachable); it was "
-            "started again");
+TEST(FailureReportTest, TellsOfAProcessThatStartsAgain) {
+  EXPECT_EQ(DescribeRestart({.name = {Role::kServer, 1}, .signal = SIGKILL},
+                            {.starts = true, .pause = absl::Milliseconds(250), .number = 1}, 5),
+            "psctl: warning: shard 1's server was killed by signal 9 (Killed); it starts again in "
+            "250 ms (1 of 5)");
+  EXPECT_EQ(DescribeRestart({.name = {Role::kAggregator, 1}, .exit_code = 69},
+                            {.starts = true, .pause = absl::Seconds(4), .number = 3}, 5),
+            "psctl: warning: aggregator 0.1 failed with exit code 69 (peer unreachable); it starts "
+            "again in 4.00 s (3 of 5)");
+  EXPECT_EQ(
+      DescribeRestart({.name = {Role::kWorker, 2}, .exit_code = 1},
+                      {.why_not = "it failed at the same place before"}, 5),
+      "psctl: warning: worker 2 failed with exit code 1 (failed); it is not started again: it "
+      "failed at the same place before");
 }
 
 }  // namespace

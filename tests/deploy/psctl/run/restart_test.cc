@@ -33,8 +33,8 @@ class PsctlRestartTest : public PsctlRunTest {
 
   void LetTheRunFinish() const { std::ofstream(folder_ / "go") << "go\n"; }
 
-  /// Returns how often server 1 was started, if it writes a line each time.
-  auto StartsOfServer1() const { return std::ranges::count(ReadFile(folder_ / "starts"), '\n'); }
+  /// Returns how often a process was started that writes a line each time.
+  auto Starts() const { return std::ranges::count(ReadFile(folder_ / "starts"), '\n'); }
 };
 
 TEST_F(PsctlRestartTest, AServerThatIsKilledIsStartedAgainAndTheRunGoesOn) {
@@ -42,26 +42,69 @@ TEST_F(PsctlRestartTest, AServerThatIsKilledIsStartedAgainAndTheRunGoesOn) {
                           [[ $(wc -l < "$FAKE_DIR/starts") == 1 ]] && kill -KILL $$; serve)");
   ChildProcess psctl = StartWithRestart();
   ASSERT_TRUE(
-      WaitForText("psctl: warning: shard 1's server was killed by signal 9 (Killed); it was "
-                  "started again\n"))
+      WaitForText("psctl: warning: shard 1's server was killed by signal 9 (Killed); it starts "
+                  "again in 250 ms (1 of 5)\n"))
       << Stderr();
 
   LetTheRunFinish();
 
   EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
-  EXPECT_EQ(StartsOfServer1(), 2);
+  EXPECT_EQ(Starts(), 2);
   EXPECT_TRUE(NoneIsRunning());
 }
 
 TEST_F(PsctlRestartTest, AServerThatEndsAgainAndAgainFailsTheRun) {
   Say("FAKE_SERVER_1", R"(echo >> "$FAKE_DIR/starts"; kill -KILL $$)");
 
-  ChildProcess psctl = StartWithRestart();
+  ChildProcess psctl =
+      StartRun({"--restart-max", "2", "--restart", "--set", "durability.level=checkpoint"});
 
   EXPECT_EQ(WaitForExit(psctl), 1);
   EXPECT_THAT(Stderr(), HasSubstr("psctl: error: server 1 was killed by signal 9 (Killed)"));
-  EXPECT_EQ(StartsOfServer1(), 6);
+  EXPECT_THAT(Stderr(), HasSubstr("not started again: it was started again 2 times already"));
+  EXPECT_EQ(Starts(), 3);
   EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRestartTest, AWorkerThatIsKilledIsStartedAgainUnderItsId) {
+  Say("FAKE_WORKER_1", R"(echo >> "$FAKE_DIR/starts"
+                          [[ $(wc -l < "$FAKE_DIR/starts") == 1 ]] && kill -KILL $$
+                          [[ $worker == 1 ]])");
+  ChildProcess psctl = StartRun({"--restart"});
+  ASSERT_TRUE(
+      WaitForText("psctl: warning: worker 1 was killed by signal 9 (Killed); it starts "
+                  "again in 250 ms (1 of 5)\n"))
+      << Stderr();
+  ASSERT_TRUE(WaitUntil([&] { return Starts() == 2; }));
+
+  LetTheRunFinish();
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  EXPECT_THAT(Stderr(), Not(HasSubstr("was lost")));
+}
+
+TEST_F(PsctlRestartTest, AWorkerThatFailsTwiceAtTheSamePlaceFailsTheRun) {
+  Say("FAKE_WORKER_1", R"(echo >> "$FAKE_DIR/starts"; exit 7)");
+
+  ChildProcess psctl = StartRun({"--restart=workers"});
+
+  EXPECT_EQ(WaitForExit(psctl), 1);
+  EXPECT_THAT(Stderr(), HasSubstr("worker 1 failed with exit code 7; it starts again in 250 ms"));
+  EXPECT_THAT(Stderr(), HasSubstr("it is not started again: it failed at the same place before"));
+  EXPECT_THAT(Stderr(), HasSubstr("psctl: error: worker 1 failed with exit code 7"));
+  EXPECT_EQ(Starts(), 2);
+  EXPECT_TRUE(NoneIsRunning());
+}
+
+TEST_F(PsctlRestartTest, ARunThatFinishesDoesNotWaitForAWorkerThatIsToStartAgain) {
+  Say("FAKE_WORKER_1", R"(echo >> "$FAKE_DIR/starts"; kill -KILL $$)");
+  ChildProcess psctl = StartRun({"--restart=workers"});
+  ASSERT_TRUE(WaitForText("it starts again in 4.00 s (3 of 5)\n")) << Stderr();
+
+  LetTheRunFinish();
+
+  EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
+  EXPECT_EQ(Starts(), 3);
 }
 
 TEST_F(PsctlRestartTest, AServerThatReportsAnErrorOfItsOwnIsNotStartedAgain) {
@@ -70,7 +113,8 @@ TEST_F(PsctlRestartTest, AServerThatReportsAnErrorOfItsOwnIsNotStartedAgain) {
   ChildProcess psctl = StartWithRestart();
 
   EXPECT_EQ(WaitForExit(psctl), 78);
-  EXPECT_THAT(Stderr(), Not(HasSubstr("started again")));
+  EXPECT_THAT(Stderr(), Not(HasSubstr("starts again")));
+  EXPECT_THAT(Stderr(), HasSubstr("it is not started again: it would only end so again"));
 }
 
 TEST_F(PsctlRestartTest, WithoutItAServerThatIsKilledFailsTheRun) {
@@ -82,11 +126,11 @@ TEST_F(PsctlRestartTest, WithoutItAServerThatIsKilledFailsTheRun) {
   EXPECT_THAT(Stderr(), Not(HasSubstr("started again")));
 }
 
-TEST_F(PsctlRestartTest, WithoutCheckpointsItIsRefused) {
-  ChildProcess psctl = StartRun({"--restart"});
+TEST_F(PsctlRestartTest, WithoutCheckpointsServersAreRefused) {
+  ChildProcess psctl = StartRun({"--restart=all"});
 
   EXPECT_EQ(WaitForExit(psctl), 78);
-  EXPECT_THAT(Stderr(), HasSubstr("--restart needs checkpoints"));
+  EXPECT_THAT(Stderr(), HasSubstr("--restart of servers needs checkpoints"));
   EXPECT_TRUE(Pids().empty());
   EXPECT_FALSE(fs::exists(folder_ / "run"));
 }

@@ -114,18 +114,6 @@ TEST(RootCauseTest, IsNothingWhenAllEndedWell) {
   EXPECT_EQ(FindRootCause(ends), nullptr);
 }
 
-TEST(RootCauseTest, StartsAServerAgainUnlessItWouldReportTheSameAgain) {
-  EXPECT_TRUE(MayStartAgain(Killed(Role::kServer, 1, SIGKILL)));
-  EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 0)));
-  EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 69)));
-  EXPECT_TRUE(MayStartAgain(Exit(Role::kAggregator, 1, 1)));
-  EXPECT_TRUE(MayStartAgain(Exit(Role::kServer, 1, 71))) << "a log that could not be written";
-  EXPECT_FALSE(MayStartAgain(Exit(Role::kServer, 1, 74))) << "a log that is damaged";
-  EXPECT_FALSE(MayStartAgain(Exit(Role::kServer, 1, 78)));
-  EXPECT_FALSE(MayStartAgain(Told(Killed(Role::kServer, 1, SIGKILL))));
-  EXPECT_FALSE(MayStartAgain(Killed(Role::kWorker, 1, SIGKILL)));
-}
-
 TEST(RootCauseTest, PassesOnWhatTheUserCanActOn) {
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 78)), ExitCode::kConfiguration);
   EXPECT_EQ(ExitCodeFollowing(Exit(Role::kWorker, 0, 74)), ExitCode::kIo);
