@@ -50,10 +50,12 @@ bool HasTerminal() { return FileDescriptor(open("/dev/tty", O_RDONLY | O_CLOEXEC
 
 }  // namespace
 
-StopSignal::StopSignal() : hang_up_stops_(HasTerminal()), event_(NewEvent()), quit_(NewEvent()) {
+StopSignal::StopSignal(OnPreemption on_preemption)
+    : hang_up_stops_(HasTerminal()), event_(NewEvent()), quit_(NewEvent()) {
   PS_CHECK(!exists.exchange(true));
   for (const int signal : {SIGUSR1, SIGUSR2}) std::signal(signal, SIG_IGN);
-  const sigset_t awaited = AwaitedSignals();
+  sigset_t awaited = AwaitedSignals();
+  if (on_preemption == OnPreemption::kStop) sigaddset(&awaited, SIGUSR1);
   FileDescriptor signals(signalfd(-1, &awaited, SFD_CLOEXEC | SFD_NONBLOCK));
   PS_CHECK(signals.is_open());
   PS_CHECK(pthread_sigmask(SIG_BLOCK, &awaited, &old_mask_) == 0);
@@ -78,15 +80,17 @@ void StopSignal::Watch(const FileDescriptor& signals) {
       if (signal == SIGHUP && !hang_up_stops_) {
         LogWarning("SIGHUP is ignored: settings are read at the start alone; SIGTERM stops");
       } else {
-        Note(signal);
+        Note(signal, received.ssi_pid == static_cast<uint32_t>(getppid()));
       }
     }
     if (waiting[0].revents != 0) return;
   }
 }
 
-void StopSignal::Note(int signal) {
-  if (stopped()) _exit(128 + signal);
+void StopSignal::Note(int signal, bool is_of_parent) {
+  bool& has_asked = is_of_parent ? parent_has_asked_ : others_have_asked_;
+  if (signal != SIGUSR1 && std::exchange(has_asked, true)) _exit(128 + signal);
+  if (stopped()) return;
   signal_ = signal;
   Raise(event_);
 }

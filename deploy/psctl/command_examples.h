@@ -15,8 +15,10 @@ inline constexpr char kFooter[] =
     "  psctl status --coordinator localhost:7070\n"
     "\n"
     "Exit codes: 0 done, 1 internal error, 2 usage, 69 peer unreachable, 71 a server's log not\n"
-    "written, 74 input or output, 75 temporary failure, 78 configuration, 80 the run failed,\n"
-    "81 training diverged, 82 a grid does not reproduce its reference, 130, 143 and 129 after\n"
+    "written, 74 input or output, 75 temporary failure, 78 configuration, 79 saved: start it "
+    "again,\n"
+    "80 the run failed, 81 training diverged, 82 a grid does not reproduce its reference, 130, 143 "
+    "and 129 after\n"
     "SIGINT, SIGTERM and SIGHUP (psctl run saves the weights before).";
 
 inline constexpr char kRunExamples[] =
@@ -31,6 +33,23 @@ inline constexpr char kRunExamples[] =
     "What follows -- is a program that each worker runs instead of ps_worker. In its environment\n"
     "SLIPSTREAM_COORDINATOR names server 0, SLIPSTREAM_WORKER is the worker's id, and\n"
     "SLIPSTREAM_RUN_DIR the run directory, where logs/worker-0.log and so on have what it prints.";
+
+inline constexpr char kNodeExamples[] =
+    "Examples:\n"
+    "  srun psctl node run.yaml --restart\n"
+    "  mpirun -n 3 psctl node run.yaml --run-dir /shared/demo\n"
+    "  psctl node run.yaml --rank 1 --size 3 --run-dir /shared/demo --workers-per-node 2,4,1\n"
+    "  srun psctl node run.yaml -- python3 train.py\n"
+    "\n"
+    "After SIGUSR1 or SIGTERM it has its servers save, and ends with 79: started again on all "
+    "nodes,\n"
+    "the run goes on. That takes durability.level checkpoint or synced.";
+
+inline constexpr char kSlurmExamples[] =
+    "Examples:\n"
+    "  psctl slurm run.yaml --nodes 3 --dry-run\n"
+    "  psctl slurm run.yaml --nodes 3 --workers-per-node 2,4,1 --sbatch=--time=60\n"
+    "  psctl slurm run.yaml --nodes 2 --set durability.level=synced -- python3 train.py";
 
 inline constexpr char kValidateExamples[] =
     "Examples:\n"

@@ -79,10 +79,12 @@ std::vector<char*> Pointers(std::vector<std::string>& strings) {
   return pointers;
 }
 
+/// Leaves SIGUSR1 ignored: batch systems send it to all processes, and programs of users would end.
 void RestoreDefaultSignals() {
+  std::signal(SIGUSR1, SIG_IGN);
   struct sigaction action = {};
   action.sa_handler = SIG_DFL;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1, SIGUSR2}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR2}) {
     struct sigaction old = {};
     sigaction(signal, nullptr, &old);
     const bool stays_ignored = signal == SIGHUP && old.sa_handler == SIG_IGN;  // By nohup.

@@ -1,5 +1,6 @@
 #include "deploy/psctl/run/cluster.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -23,8 +24,10 @@ namespace {
 // The time between looks at a port file: long against a look, and too short for a person to notice.
 constexpr absl::Duration kLookInterval = absl::Milliseconds(10);
 
+constexpr ProcessName kFirst = {Role::kServer, 0};
+
 // The system chooses the port.
-constexpr char kAnyPort[] = "127.0.0.1:0";
+constexpr char kAnyPort[] = ":0";
 
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
@@ -42,23 +45,25 @@ std::optional<std::string> ParsePortFile(std::string_view contents) {
   if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size() || port == 0) {
     return std::nullopt;
   }
-  return "127.0.0.1:" + std::to_string(port);
+  const std::string_view host = colon == contents.npos ? "127.0.0.1" : contents.substr(0, colon);
+  return std::string(host) + ":" + std::to_string(port);
 }
 
 absl::Status Cluster::Start() {
-  absl::Status status = StartServer(0);
-  if (status.ok()) status = WaitForCoordinator();
-  for (uint32_t shard = 1; status.ok() && shard < options_.servers; ++shard) {
-    status = StartServer(shard);
+  absl::Status status;
+  coordinator_ = options_.coordinator;
+  for (const ProcessName& name : options_.processes) {
+    if (status.ok() && name != kFirst && coordinator_.empty()) status = WaitForCoordinator();
+    if (status.ok()) status = StartOne(name);
   }
-  for (uint32_t i = 0; status.ok() && i < options_.groups * options_.servers; ++i) {
-    status = StartAggregator(i / options_.servers, i % options_.servers);
-  }
-  for (uint32_t worker = 0; status.ok() && worker < options_.workers; ++worker) {
-    status = StartWorker(worker);
-  }
+  if (status.ok() && coordinator_.empty()) status = WaitForCoordinator();
   have_started_ = status.ok();
   return status;
+}
+
+absl::Status Cluster::StartOne(ProcessName name) {
+  if (name.role != Role::kWorker) return StartServer(name);
+  return options_.worker_command.empty() ? StartWorker(name.number) : StartOwnWorker(name.number);
 }
 
 absl::Status Cluster::StartOwnWorker(uint32_t worker) {
@@ -76,7 +81,6 @@ absl::Status Cluster::StartOwnWorker(uint32_t worker) {
 }
 
 absl::Status Cluster::StartWorker(uint32_t worker) {
-  if (!options_.worker_command.empty()) return StartOwnWorker(worker);
   std::vector<std::string> command = {options_.programs.worker, "--coordinator", coordinator_,
                                       "--worker", std::to_string(worker)};
   if (options_.worker_log_format == LogSpec::Format::kJson) {
@@ -88,32 +92,19 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
   return StartProcess({Role::kWorker, worker}, std::move(command));
 }
 
-std::vector<std::string> Cluster::ServerCommand(uint32_t shard) const {
-  // psctl reads the final figures after the run is over, so the servers must stay until then.
-  return {options_.programs.server,
-          "--config",
-          directory_.ConfigPath(),
-          "--shard",
-          std::to_string(shard),
-          "--listen",
-          kAnyPort,
-          "--set",
-          "run.after=stay"};
-}
-
-absl::Status Cluster::StartServer(uint32_t shard) {
-  const ProcessName name = {Role::kServer, shard};
-  std::vector<std::string> command = ServerCommand(shard);
-  command.insert(command.end(), {"--port-file", directory_.PortFilePath(name)});
-  if (shard > 0) command.insert(command.end(), {"--coordinator", coordinator_});
-  return StartProcess(name, std::move(command));
-}
-
-absl::Status Cluster::StartAggregator(uint32_t group, uint32_t shard) {
-  const ProcessName name = {.role = Role::kAggregator, .number = shard, .group = group};
-  std::vector<std::string> command = ServerCommand(shard);
-  command.insert(command.end(), {"--port-file", directory_.PortFilePath(name), "--aggregate",
-                                 std::to_string(group), "--coordinator", coordinator_});
+absl::Status Cluster::StartServer(ProcessName name) {
+  std::vector<std::string> command = {options_.programs.server, "--config", directory_.ConfigPath(),
+                                      "--shard", std::to_string(name.number)};
+  const auto add = [&command](const char* flag, const std::string& value) {
+    command.insert(command.end(), {flag, value});
+  };
+  if (!options_.host.empty()) {
+    add("--listen", options_.host + kAnyPort);
+    add("--port-file", directory_.PortFilePath(name));
+  }
+  for (const std::string& setting : options_.server_settings) add("--set", setting);
+  if (name.role == Role::kAggregator) add("--aggregate", std::to_string(name.group));
+  if (name != kFirst) add("--coordinator", coordinator_);
   return StartProcess(name, std::move(command));
 }
 
@@ -146,7 +137,7 @@ absl::StatusOr<ChildProcess> Cluster::Launch(ProcessName name,
 
 void Cluster::OnEnd(Member& member, const ProcessEnd& end) {
   RestartDecision decision;
-  if (have_started_ && !is_over_) {
+  if (have_started_ && !starts_no_more_) {
     decision = restart_.Decide({.end = end,
                                 .ran = SteadyNow() - member.started,
                                 .reached = member.reached,
@@ -165,7 +156,7 @@ void Cluster::StartAgain(Member& member) {
   member.starts_at.reset();
   // A process that ended before it listened has no port yet.
   if (const auto address = ParsePortFile(ReadFile(directory_.PortFilePath(member.name)))) {
-    std::ranges::replace(member.command, std::string(kAnyPort), *address);
+    std::ranges::replace(member.command, options_.host + kAnyPort, *address);
   }
   absl::StatusOr<ChildProcess> process = Launch(member.name, member.command, member.variables);
   member.has_ended = !process.ok();
@@ -182,7 +173,9 @@ absl::Status Cluster::WaitForCoordinator() {
   const absl::Time deadline = SteadyNow() + options_.start_timeout;
   do {
     Poll();
-    if (!ends_.empty()) return absl::AbortedError("server 0 ended before it listened");
+    if (!ends_.empty()) {
+      return absl::AbortedError(ends_.front().name.Text() + " ended before server 0 listened");
+    }
     if (const auto address = ParsePortFile(ReadFile(path))) {
       coordinator_ = *address;
       return absl::OkStatus();
@@ -190,8 +183,10 @@ absl::Status Cluster::WaitForCoordinator() {
     if (stop_.stopped()) return absl::AbortedError("asked to stop");
     WaitForChange(kLookInterval);
   } while (SteadyNow() < deadline);
-  return absl::DeadlineExceededError("server 0 did not listen within " +
-                                     DurationText(options_.start_timeout));
+  const bool is_here = !options_.processes.empty() && options_.processes.front() == kFirst;
+  return absl::DeadlineExceededError(fmt::format(
+      "server 0 did not listen within {}{}", DurationText(options_.start_timeout),
+      is_here ? "" : "; on its node it has not written " + path + ", which all nodes must see"));
 }
 
 void Cluster::Poll() {
@@ -206,14 +201,14 @@ void Cluster::Poll() {
     OnEnd(member, {.name = member.name,
                    .exit_code = end->exit_code,
                    .signal = end->signal,
-                   .was_told = were_told_});
+                   .was_told = member.was_told});
   }
 }
 
 void Cluster::Note(const v1::RunStatus& status) {
   for (Member& member : members_) member.reached = Reached(member.name, status);
   if (status.phase() < v1::FINISHED) return;
-  is_over_ = true;
+  starts_no_more_ = true;
   ForgetStarts(/*they_count=*/status.phase() != v1::FINISHED);
 }
 
@@ -226,29 +221,48 @@ void Cluster::ForgetStarts(bool they_count) {
   }
 }
 
+void Cluster::StopWorkers(absl::Duration patience) {
+  Poll();
+  starts_no_more_ = true;
+  ForgetStarts(/*they_count=*/true);
+  Tell(Role::kWorker);
+  WaitUntilEnded(Role::kWorker, SteadyNow() + patience);
+}
+
 void Cluster::Stop(absl::Duration patience) {
   Poll();
-  were_told_ = true;
+  starts_no_more_ = true;
   ForgetStarts(/*they_count=*/true);
-  SignalAll(SIGTERM);
-  const absl::Time deadline = SteadyNow() + patience;
-  while (AnyIsLeft() && SteadyNow() < deadline) {
+  Tell(std::nullopt);
+  WaitUntilEnded(std::nullopt, SteadyNow() + patience);
+  for (Member& member : members_) member.process.Signal(SIGKILL);
+  WaitUntilEnded(std::nullopt, absl::InfiniteFuture());
+}
+
+void Cluster::Tell(std::optional<Role> role) {
+  for (Member& member : members_) {
+    if (role.has_value() && member.name.role != *role) continue;
+    // A second signal would end it at once.
+    if (!std::exchange(member.was_told, true)) member.process.Signal(SIGTERM);
+  }
+}
+
+void Cluster::WaitUntilEnded(std::optional<Role> role, absl::Time deadline) {
+  while (AnyIsLeft(role) && SteadyNow() < deadline) {
     WaitForEnd(deadline - SteadyNow(), /*or_stop=*/false);
     Poll();
   }
-  SignalAll(SIGKILL);
-  while (AnyIsLeft()) {
-    WaitForEnd(absl::Hours(1), /*or_stop=*/false);
-    Poll();
-  }
 }
 
-bool Cluster::AnyIsLeft() const {
-  return std::ranges::any_of(members_, [](const Member& member) { return !member.has_ended; });
+bool Cluster::AnyIsLeft(std::optional<Role> role) const {
+  return std::ranges::any_of(members_, [role](const Member& member) {
+    return !member.has_ended && (!role.has_value() || member.name.role == *role);
+  });
 }
 
-void Cluster::SignalAll(int signal) {
-  for (Member& member : members_) member.process.Signal(signal);
+bool Cluster::Has(Role role) const {
+  return std::ranges::any_of(members_,
+                             [role](const Member& member) { return member.name.role == role; });
 }
 
 void Cluster::WaitForChange(absl::Duration timeout) const {
@@ -266,7 +280,8 @@ void Cluster::WaitForEnd(absl::Duration timeout, bool or_stop) const {
     }
     waiting.push_back({.fd = member.process.fd(), .events = POLLIN, .revents = 0});
   }
-  const absl::Duration rounded = absl::Ceil(timeout, absl::Milliseconds(1));
+  const absl::Duration rounded =
+      absl::Ceil(std::min(timeout, absl::Hours(1)), absl::Milliseconds(1));
   const auto milliseconds = absl::ToInt64Milliseconds(std::max(rounded, absl::ZeroDuration()));
   // The caller polls whether a signal interrupted the wait or not.
   poll(waiting.data(), waiting.size(), static_cast<int>(milliseconds));

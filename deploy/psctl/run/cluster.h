@@ -21,12 +21,11 @@
 
 namespace slipstream {
 
-/// Returns the host:port of a server that listens on loopback, from the content of its port file
-/// ("41234" or "127.0.0.1:41234"), or nothing while the file is empty. Servers write it in one
-/// piece.
+/// Returns the host:port of a server from the content of its port file ("node1:41234", or a port of
+/// loopback, "41234"), or nothing while the file is empty. Servers write it in one piece.
 std::optional<std::string> ParsePortFile(std::string_view contents);
 
-/// The processes of one run on this machine: starts them, notes how they end, stops them.
+/// The processes of a run on this machine: starts them, notes how they end, stops them.
 ///
 /// Processes that end during the run are started again where the restart policy says so: by the
 /// same command, servers at the port where the others know them.
@@ -36,11 +35,20 @@ class Cluster {
  public:
   struct Options {
     ProgramPaths programs;
-    uint32_t servers = 1;
-    uint32_t workers = 1;
 
-    /// The number of groups of workers that have an aggregator for each server.
-    uint32_t groups = 0;
+    /// The processes in the order in which they start.
+    std::vector<ProcessName> processes;
+
+    /// The host under which others know servers that listen at ports which the system chooses;
+    /// empty if they listen where cluster.servers says.
+    std::string host = "127.0.0.1";
+
+    /// The host:port of server 0 if it is known; else its port file tells, which it or another node
+    /// writes.
+    std::string coordinator = {};
+
+    /// Settings of servers, as key=value, beside those of the run's file.
+    std::vector<std::string> server_settings = {};
 
     /// The program of the workers with its arguments, if it is not ps_worker. The first word is its
     /// path.
@@ -55,7 +63,7 @@ class Cluster {
     /// Which processes that end during the run are started again, and how often.
     RestartPolicy::Options restart;
 
-    /// How long server 0 may take until it listens.
+    /// How long server 0, here or elsewhere, may take until it listens.
     absl::Duration start_timeout = absl::Minutes(2);
   };
 
@@ -66,9 +74,9 @@ class Cluster {
         directory_(directory),
         stop_(stop) {}
 
-  /// Starts server 0 and waits for its port, then starts all others. DEADLINE_EXCEEDED if server 0
-  /// does not listen in time; ABORTED if it has ended, or if `stop` asks to. Processes that were
-  /// started run until Stop.
+  /// Starts all processes. Those behind server 0, which comes first if it is here, wait until it
+  /// listens. DEADLINE_EXCEEDED if it does not in time; ABORTED if a process has ended meanwhile,
+  /// or if `stop` asks to. Processes that were started run until Stop.
   absl::Status Start();
 
   /// Notes which processes have ended, and starts those again whose pause is over. Never blocks.
@@ -80,6 +88,10 @@ class Cluster {
   /// Waits until a process that ran at the last Poll ends, somebody asks to stop for the first
   /// time, or `timeout` (an hour at most) is over.
   void WaitForChange(absl::Duration timeout) const;
+
+  /// Asks the workers to stop, and waits until they have, for `patience` at most. No process is
+  /// started again from now on.
+  void StopWorkers(absl::Duration patience);
 
   /// Asks all running processes to stop, and kills those that still run after `patience`. No
   /// process runs when it returns.
@@ -104,6 +116,9 @@ class Cluster {
   /// ascending.
   std::vector<uint32_t> Running(Role role) const;
 
+  /// Returns whether it has processes of this role, running or not.
+  bool Has(Role role) const;
+
   /// Returns the host:port of server 0. Empty before Start.
   const std::string& coordinator() const { return coordinator_; }
 
@@ -118,6 +133,7 @@ class Cluster {
     uint32_t starts = 0;  // Those again, in a row.
     std::optional<RestartFacts::Before> before;
     std::optional<absl::Time> starts_at;  // Set while the process has ended and is to start again.
+    bool was_told = false;
     bool has_ended = false;
   };
 
@@ -125,8 +141,8 @@ class Cluster {
                                       const std::vector<std::string>& variables) const;
   absl::Status StartProcess(ProcessName name, std::vector<std::string> command,
                             const std::vector<std::string>& variables = {});
-  absl::Status StartServer(uint32_t shard);
-  absl::Status StartAggregator(uint32_t group, uint32_t shard);
+  absl::Status StartOne(ProcessName name);
+  absl::Status StartServer(ProcessName name);
   absl::Status StartWorker(uint32_t worker);
   absl::Status StartOwnWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
@@ -138,26 +154,26 @@ class Cluster {
   /// Leaves those alone that were to be started again. Their ends count unless the run did without
   /// them.
   void ForgetStarts(bool they_count);
-  bool AnyIsLeft() const;
+  bool AnyIsLeft(std::optional<Role> role) const;
   void WaitForEnd(absl::Duration timeout, bool or_stop) const;
-  void SignalAll(int signal);
+
+  /// Tells the processes of this role, or all, to stop.
+  void Tell(std::optional<Role> role);
+
+  /// Waits until none is left of this role, or of all.
+  void WaitUntilEnded(std::optional<Role> role, absl::Time deadline);
 
   const Options options_;
   const RestartPolicy restart_;
   const RunDirectory& directory_;
   const StopSignal& stop_;
 
-  /// Returns how the server program is started: on loopback, and so that it stays when the run is
-  /// over.
-  std::vector<std::string> ServerCommand(uint32_t shard) const;
-
   std::vector<Member> members_;
   std::vector<ProcessEnd> ends_;
   std::vector<Restart> restarts_;
   std::string coordinator_;
-  bool have_started_ = false;  // All processes, for the first time.
-  bool were_told_ = false;
-  bool is_over_ = false;  // The run is, as far as is known.
+  bool have_started_ = false;    // All processes, for the first time.
+  bool starts_no_more_ = false;  // The run is over, as far as is known, or is to end.
 };
 
 }  // namespace slipstream

@@ -41,12 +41,14 @@
 #include "deploy/psctl/run/directory.h"
 #include "deploy/psctl/run/failure_report.h"
 #include "deploy/psctl/run/metrics_log.h"
+#include "deploy/psctl/run/process_plan.h"
 #include "deploy/psctl/run/program_locations.h"
 #include "deploy/psctl/run/progress_printer.h"
 #include "deploy/psctl/run/restart_policy.h"
 #include "deploy/psctl/run/root_cause.h"
 #include "deploy/psctl/run/watch.h"
 #include "deploy/psctl/run/watch_command.h"
+#include "deploy/psctl/run/worker_program.h"
 #include "deploy/psctl/status/divergence.h"
 #include "deploy/psctl/status/progress_view.h"
 #include "deploy/psctl/status/run_summary.h"
@@ -94,8 +96,7 @@ void TellOfStart(const RunSpec& spec, const std::string& run_dir) {
                             *elsewhere));
 }
 
-/// Reports to scripts, on stdout, a run without a summary. Stderr has told people. Returns
-/// `exit_code`.
+/// Reports to scripts, on stdout, a run without a summary. Returns `exit_code`.
 int EndWithError(OutputFormat format, const std::string& error, int exit_code,
                  const std::string& run_dir) {
   const nlohmann::ordered_json failure = FailureJson(error, exit_code, run_dir);
@@ -151,13 +152,6 @@ std::string ReachedText(const v1::RunStatus& status) {
   return fmt::format("in epoch {}, after {} updates", CurrentEpoch(status), status.updates());
 }
 
-/// Returns how long workers may go on once the run is over: ps_worker has nothing left to do, and a
-/// user's program may evaluate and save.
-absl::Duration FinishTimeout(const RunSpec& spec, bool is_own_program) {
-  if (spec.run.finish_timeout > absl::ZeroDuration()) return spec.run.finish_timeout;
-  return is_own_program ? absl::InfiniteDuration() : absl::Seconds(10);
-}
-
 /// One run of a cluster, from its start to its end.
 class LocalRun {
  public:
@@ -172,6 +166,7 @@ class LocalRun {
         security_(spec.security),
         name_(spec.name),
         has_push_logs_(!spec.log.push_log.empty()),
+        checkpoints_(spec.durability.saves() ? spec.durability.directory : ""),
         is_measured_(spec.evaluation.by == EvaluationSpec::By::kWorkers),
         has_own_program_(!worker_command.empty()),
         finish_timeout_(FinishTimeout(spec, has_own_program_)),
@@ -181,9 +176,8 @@ class LocalRun {
         metrics_(directory_.MetricsPath()),
         progress_(spec.log.format),
         cluster_({.programs = std::move(programs),
-                  .servers = static_cast<uint32_t>(spec.cluster.servers.size()),
-                  .workers = spec.cluster.workers,
-                  .groups = spec.cluster.groups(),
+                  .processes = ProcessesOf(0, spec.cluster, {&spec.cluster.workers, 1}),
+                  .server_settings = {"run.after=stay"},
                   .worker_command = std::move(worker_command),
                   .worker_log_format = spec.log.format,
                   .security = spec.security,
@@ -201,6 +195,8 @@ class LocalRun {
       result = Watch();
     }
     progress_.ClearBar();
+    const bool is_preempted = result.is_preempted && result.verdict == Verdict::kGoOn;
+    if (is_preempted) cluster_.StopWorkers(arguments_.stop_timeout);
     const bool failed_to_start = !started.ok() && cluster_.ends().empty();
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
     cluster_.Stop(arguments_.stop_timeout);
@@ -210,6 +206,7 @@ class LocalRun {
     if (result.verdict == Verdict::kFinished || (stop_.stopped() && has_finished)) {
       return Finish(result);
     }
+    if (is_preempted) return TellOfPreemption(result);
     if (stop_.stopped()) return TellOfStop(result);
     if (!failed_to_start) return Fail(result);
     const std::string message(started.message());
@@ -230,6 +227,7 @@ class LocalRun {
   /// they had yet to save is lost. ps_worker has nothing to save then, and must only end.
   absl::Status WorkersEnded(size_t ends_before_finish) const;
   int TellOfStop(const RunWatch::Result& result);
+  int TellOfPreemption(const RunWatch::Result& result);
   int Fail(const RunWatch::Result& result);
   FailureReport ReportOf(const RunWatch::Result& result) const;
 
@@ -258,6 +256,7 @@ class LocalRun {
   const SecuritySpec security_;
   const std::string name_;  // The run's name.
   const bool has_push_logs_;
+  const std::string checkpoints_;  // The directory; empty if servers keep none.
   const bool is_measured_;
   const bool has_own_program_;
   const absl::Duration finish_timeout_;
@@ -286,6 +285,7 @@ RunWatch::Result LocalRun::Watch() {
                    .save_timeout = arguments_.save_timeout,
                    .finish_timeout = finish_timeout_,
                    .is_measured = is_measured_,
+                   .is_preemptible = !checkpoints_.empty(),
                    .on_stop = on_stop},
                   credentials_)
       .Watch();
@@ -402,6 +402,23 @@ int LocalRun::TellOfStop(const RunWatch::Result& result) {
   return EndWithSummary(result.status, EndOf("interrupted", error, stop_.ExitStatus()));
 }
 
+int LocalRun::TellOfPreemption(const RunWatch::Result& result) {
+  std::string error = StopText() + " " + ReachedText(result.status);
+  ExitCode code = ExitCode::kPreempted;
+  if (const ProcessEnd* unsaved = FindUnsaved(cluster_.ends())) {
+    code = ExitCode::kIo;
+    error +=
+        fmt::format("; {} ended with {}, and may not have saved; log: {}", unsaved->name.Text(),
+                    unsaved->HowText(), directory_.LogPath(unsaved->name));
+  } else {
+    error += fmt::format(
+        "; what there was is saved; to go on, run it again with --set durability.directory={}",
+        checkpoints_);
+  }
+  progress_.Note("psctl: " + error);
+  return EndWithSummary(result.status, EndOf("interrupted", error, static_cast<int>(code)));
+}
+
 FailureReport LocalRun::ReportOf(const RunWatch::Result& result) const {
   FailureEvidence evidence = {.verdict = result.verdict,
                               .status = result.status,
@@ -447,24 +464,14 @@ int RunCommand(const RunArguments& arguments) {
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
 
-  std::vector<std::string> worker_command = arguments.worker_command;
-  if (!worker_command.empty()) {
-    absl::StatusOr<std::string> program = FindOnPath(worker_command.front());
-    if (!program.ok()) return EndWithStatus(arguments.format, program.status(), "");
-    worker_command.front() = *std::move(program);
-  } else if (spec.data.from == SuppliedBy::kWorkers) {
-    return EndWithStatus(arguments.format,
-                         absl::InvalidArgumentError(fmt::format(
-                             "the workers bring their own examples (data.from: workers), so name "
-                             "their program: psctl run {} -- python3 train.py",
-                             arguments.config.path)),
-                         "");
-  }
+  const auto worker_command =
+      WorkerProgramOf(arguments.worker_command, spec, "psctl run " + arguments.config.path);
+  if (!worker_command.ok()) return EndWithStatus(arguments.format, worker_command.status(), "");
 
   const absl::Status room = CheckThreadRoom(kThreadsNeeded);
   if (!room.ok()) return EndWithStatus(arguments.format, room, "");
   std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
-  const StopSignal stop;
+  const StopSignal stop(StopSignal::OnPreemption::kStop);
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
@@ -485,7 +492,7 @@ int RunCommand(const RunArguments& arguments) {
     StartLogging({"psctl", std::nullopt}, LogSpec::Level::kInfo, LogSpec::Format::kJson);
   }
   TellOfStart(spec, directory->path());
-  return LocalRun(arguments, spec, *restart, *std::move(programs), std::move(worker_command),
+  return LocalRun(arguments, spec, *restart, *std::move(programs), *worker_command,
                   *std::move(credentials), *std::move(directory), stop)
       .Run();
 }

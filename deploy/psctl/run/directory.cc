@@ -21,16 +21,6 @@ namespace fs = std::filesystem;
 
 constexpr int kNameAttemptsMax = 1000;
 
-/// Returns the run's name as the name of a folder; a run's name may be any text.
-std::string FolderName(std::string_view name) {
-  std::string folder(name);
-  for (char& c : folder) {
-    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
-    if (!is_plain && (c != '.' || &c == folder.data())) c = '_';
-  }
-  return folder.empty() ? "run" : folder;
-}
-
 absl::Status CannotCreate(const fs::path& path, const std::error_code& error) {
   return absl::NotFoundError("cannot create " + path.string() + ": " + error.message());
 }
@@ -39,8 +29,8 @@ absl::StatusOr<fs::path> CreateFresh(std::string_view name, absl::Time now) {
   std::error_code error;
   fs::create_directories("runs", error);
   if (error) return CannotCreate("runs", error);
-  const std::string stem =
-      FolderName(name) + "-" + absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone());
+  const std::string stem = RunDirectory::FolderName(name) + "-" +
+                           absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone());
   for (int attempt = 1; attempt <= kNameAttemptsMax; ++attempt) {
     const fs::path path =
         fs::path("runs") / (attempt == 1 ? stem : fmt::format("{}-{}", stem, attempt));
@@ -102,6 +92,15 @@ absl::Status CheckIsNoLink(const fs::path& path) {
   return CheckIsOurs(path);
 }
 
+absl::Status MakeFolders(const fs::path& path) {
+  for (const char* const folder : {"logs", "checkpoints"}) {
+    if (absl::Status plain = CheckIsNoLink(path / folder); !plain.ok()) return plain;
+  }
+  std::error_code error;
+  fs::create_directories(path / "logs", error);
+  return error ? CannotCreate(path / "logs", error) : absl::OkStatus();
+}
+
 /// Claims the directory. If several processes try, one succeeds.
 absl::Status Claim(const fs::path& path) {
   const fs::path claim = path / "run.yaml";
@@ -146,14 +145,25 @@ absl::StatusOr<RunDirectory> RunDirectory::Create(const std::string& chosen, std
   const absl::StatusOr<fs::path> path =
       chosen.empty() ? CreateFresh(name, now) : CreateChosen(chosen);
   if (!path.ok()) return path.status();
-  for (const char* const folder : {"logs", "checkpoints"}) {
-    if (absl::Status plain = CheckIsNoLink(*path / folder); !plain.ok()) return plain;
-  }
-  std::error_code error;
-  fs::create_directories(*path / "logs", error);
-  if (error) return CannotCreate(*path / "logs", error);
+  if (absl::Status filled = MakeFolders(*path); !filled.ok()) return filled;
   if (const absl::Status claimed = Claim(*path); !claimed.ok()) return claimed;
   return RunDirectory(path->string());
+}
+
+absl::StatusOr<RunDirectory> RunDirectory::Share(const std::string& path) {
+  const absl::StatusOr<fs::path> made = CreateChosen(path);
+  if (!made.ok()) return made.status();
+  if (absl::Status filled = MakeFolders(*made); !filled.ok()) return filled;
+  return RunDirectory(made->string());
+}
+
+std::string RunDirectory::FolderName(std::string_view name) {
+  std::string folder(name);
+  for (char& c : folder) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+    if (!is_plain && (c != '.' || &c == folder.data())) c = '_';
+  }
+  return folder.empty() ? "run" : folder;
 }
 
 void RunDirectory::GiveUp() const {

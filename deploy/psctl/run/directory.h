@@ -26,6 +26,13 @@ class RunDirectory {
   static absl::StatusOr<RunDirectory> Create(const std::string& chosen, std::string_view name,
                                              absl::Time now);
 
+  /// Makes `path` unless it is there, for several processes that leave their files together. Fails
+  /// as Create, but does not claim it.
+  static absl::StatusOr<RunDirectory> Share(const std::string& path);
+
+  /// Returns the run's name as the name of a folder; a run's name may be any text.
+  static std::string FolderName(std::string_view name);
+
   /// Opens the directory at `path`, which a run has left.
   static RunDirectory Of(std::string path) { return RunDirectory(std::move(path)); }
 

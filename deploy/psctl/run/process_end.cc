@@ -47,6 +47,8 @@ std::string_view Meaning(int exit_code) {
       return "temporary failure";
     case ExitCode::kConfiguration:
       return "configuration";
+    case ExitCode::kPreempted:
+      return "preempted";
     case ExitCode::kRunFailed:
       return "run failed";
     case ExitCode::kDiverged:

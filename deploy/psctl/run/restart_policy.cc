@@ -49,7 +49,8 @@ absl::StatusOr<RestartScope> ScopeOf(RestartChoice choice, bool saves) {
 
 RestartDecision RestartPolicy::Decide(const RestartFacts& facts) const {
   const ProcessEnd& end = facts.end;
-  const bool did_its_part = end.name.role == Role::kWorker && end.signal == 0 && end.exit_code == 0;
+  const bool did_its_part = end.signal == 0 && end.exit_code == 0 &&
+                            (end.name.role == Role::kWorker || options_.servers_end_with_run);
   if (!options_.scope.Has(end.name.role) || end.was_told || did_its_part) return No();
   if (OnlyRepeats(end)) return No("it would only end so again");
   const auto& before = facts.before;

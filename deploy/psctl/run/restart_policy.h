@@ -72,6 +72,9 @@ class RestartPolicy {
   struct Options {
     RestartScope scope;
 
+    /// Whether servers end with 0 when the run is over (run.after: exit), as workers do.
+    bool servers_end_with_run = false;
+
     /// How often in a row a process is started again. In [1, 1000].
     uint32_t starts_max = 5;
 

@@ -71,6 +71,14 @@ bool OnlyRepeats(const ProcessEnd& end) {
   return end.signal == 0 && (is_over || (IsOwnError(end) && !may_go_on));
 }
 
+const ProcessEnd* FindUnsaved(std::span<const ProcessEnd> ends) {
+  for (const ProcessEnd& end : ends) {
+    const bool has_saved = end.signal == 0 && (end.exit_code == 0 || IsStopCode(end.exit_code));
+    if (end.name.role == Role::kServer && !has_saved) return &end;
+  }
+  return nullptr;
+}
+
 ExitCode ExitCodeFollowing(const ProcessEnd& cause) {
   if (cause.signal != 0) return ExitCode::kInternal;
   switch (static_cast<ExitCode>(cause.exit_code)) {

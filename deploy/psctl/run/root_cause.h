@@ -52,6 +52,10 @@ bool ExplainsItself(const ProcessEnd& end);
 /// error in its settings or files, or that the run is over.
 bool OnlyRepeats(const ProcessEnd& end);
 
+/// Returns the end of a server that was asked to stop and has not ended as one that has saved its
+/// state; nullptr if there is none.
+const ProcessEnd* FindUnsaved(std::span<const ProcessEnd> ends);
+
 /// Returns psctl's own exit code for this cause. Codes that tell the user what to do are passed on;
 /// all others become kInternal.
 ExitCode ExitCodeFollowing(const ProcessEnd& cause);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <csignal>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,11 +64,15 @@ RunWatch::Result RunWatch::Watch() {
   return {.verdict = verdict,
           .status = std::move(status_),
           .ends_before_finish = ends_before_finish_,
-          .not_saved = std::move(not_saved_)};
+          .not_saved = std::move(not_saved_),
+          .is_preempted = is_preempted_};
 }
 
 bool RunWatch::HasTime(absl::Time now) {
   if (!stop_.stopped()) return true;
+  is_preempted_ = stop_.signal() == SIGUSR1 && options_.is_preemptible &&
+                  status_.phase() < v1::FINISHED && !ends_by_.has_value();
+  if (is_preempted_) return false;
   if (!ends_by_.has_value()) ends_by_ = now + BeginToEnd();
   if (now < *ends_by_) return true;
   if (not_saved_.empty()) {

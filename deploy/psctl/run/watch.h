@@ -47,6 +47,9 @@ class RunWatch {
     /// Whether workers measure the final weights, and so save them (evaluation.by).
     bool is_measured = true;
 
+    /// Whether servers keep what a later run goes on from, so that SIGUSR1 ends no training.
+    bool is_preemptible = false;
+
     /// Called once when somebody asks to stop, with the status of that moment.
     std::function<void(const v1::RunStatus&)> on_stop;
   };
@@ -62,6 +65,9 @@ class RunWatch {
 
     /// Why the weights were not saved when somebody asked to stop, in words for people.
     std::string not_saved;
+
+    /// Set if the run is to stop, and to go on later.
+    bool is_preempted = false;
   };
 
   /// All arguments except `options` must outlive the watch.
@@ -119,6 +125,7 @@ class RunWatch {
   bool was_told_of_metrics_ = false;
   std::set<uint32_t> stalled_told_;
   absl::Time late_workers_told_ = absl::InfinitePast();
+  bool is_preempted_ = false;
   std::optional<absl::Time> ends_by_;  // Set when somebody has asked to stop.
   std::string not_saved_;
 };

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -72,6 +73,17 @@ TEST(StopSignalTest, WakesEveryThreadThatWaits) {
   EXPECT_TRUE(second);
 }
 
+TEST(StopSignalTest, APreemptionIsASignalThatTheNextOneDoesNotHurry) {
+  StopSignal stop(StopSignal::OnPreemption::kStop);
+
+  SendToThisProcess(SIGUSR1);
+  ASSERT_TRUE(stop.WaitFor(kLongEnough));
+  for (const int signal : {SIGUSR1, SIGTERM, SIGUSR1}) SendToThisProcess(signal);
+
+  EXPECT_EQ(stop.signal(), SIGUSR1);
+  EXPECT_EQ(stop.ExitStatus(), 128 + SIGUSR1);
+}
+
 TEST(StopSignalTest, IsFreshForTheNextOwner) {
   {
     StopSignal stop;
@@ -121,6 +133,40 @@ TEST(StopSignalDeathTest, StopsWhenItsTerminalHangsUp) {
         StopSignal stop;
         close(terminal);
         _exit(stop.WaitFor(kLongEnough) && stop.signal() == SIGHUP ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+/// Stops by a signal of its own, and ends with 0 once it has taken a SIGTERM of its parent, too, of
+/// which a byte tells.
+[[noreturn]] void StopTwice(int from_parent, int to_parent) {
+  StopSignal stop;
+  SendToThisProcess(SIGTERM);
+  char byte = stop.WaitFor(kLongEnough) ? '1' : '0';
+  if (write(to_parent, &byte, 1) != 1 || read(from_parent, &byte, 1) != 1) _exit(1);
+  sigset_t pending;
+  do {
+    sigpending(&pending);
+  } while (sigismember(&pending, SIGTERM) == 1);
+  absl::SleepFor(absl::Milliseconds(20));  // It would end with 143 now.
+  _exit(0);
+}
+
+TEST(StopSignalDeathTest, ASignalOfTheParentAfterOneOfOthersIsNoSecondOne) {
+  EXPECT_EXIT(
+      {
+        int down[2];
+        int up[2];
+        if (pipe(down) != 0 || pipe(up) != 0) _exit(2);
+        const pid_t child = fork();
+        if (child == 0) StopTwice(down[0], up[1]);
+        char byte = 0;
+        if (read(up[0], &byte, 1) != 1 || byte != '1') _exit(3);
+        kill(child, SIGTERM);
+        if (write(down[1], &byte, 1) != 1) _exit(4);
+        int status = 0;
+        waitpid(child, &status, 0);
+        _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 5);
       },
       testing::ExitedWithCode(0), "");
 }

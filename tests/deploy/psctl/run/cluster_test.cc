@@ -8,7 +8,8 @@ namespace {
 TEST(ClusterTest, ReadsAPortWithOrWithoutItsHost) {
   EXPECT_EQ(ParsePortFile("41234\n"), "127.0.0.1:41234");
   EXPECT_EQ(ParsePortFile("127.0.0.1:41234"), "127.0.0.1:41234");
-  EXPECT_EQ(ParsePortFile("[::1]:80\n"), "127.0.0.1:80");
+  EXPECT_EQ(ParsePortFile("[::1]:80\n"), "[::1]:80");
+  EXPECT_EQ(ParsePortFile("node1:80\n"), "node1:80");
 }
 
 TEST(ClusterTest, WaitsWhileThereIsNoPort) {

@@ -49,6 +49,13 @@ TEST(RestartPolicyTest, StartsWhatWouldNotEndSoAgain) {
           .starts);
 }
 
+TEST(RestartPolicyTest, AServerThatEndsWithTheRunHasDoneItsPart) {
+  const RestartPolicy policy({.scope = {.servers = true}, .servers_end_with_run = true});
+
+  EXPECT_FALSE(policy.Decide({.end = Exit(Role::kServer, 0)}).starts);
+  EXPECT_TRUE(policy.Decide({.end = Exit(Role::kServer, 143)}).starts);
+}
+
 TEST(RestartPolicyTest, LeavesOtherRolesAlone) {
   const RestartPolicy policy({.scope = {.workers = true}});
 

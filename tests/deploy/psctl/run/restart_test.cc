@@ -45,11 +45,11 @@ TEST_F(PsctlRestartTest, AServerThatIsKilledIsStartedAgainAndTheRunGoesOn) {
       WaitForText("psctl: warning: shard 1's server was killed by signal 9 (Killed); it starts "
                   "again in 250 ms (1 of 5)\n"))
       << Stderr();
+  EXPECT_TRUE(WaitUntil([&] { return Starts() == 2; }));
 
   LetTheRunFinish();
 
   EXPECT_EQ(WaitForExit(psctl), 0) << Stderr();
-  EXPECT_EQ(Starts(), 2);
   EXPECT_TRUE(NoneIsRunning());
 }
 
@@ -84,7 +84,12 @@ TEST_F(PsctlRestartTest, AWorkerThatIsKilledIsStartedAgainUnderItsId) {
 }
 
 TEST_F(PsctlRestartTest, AWorkerThatFailsTwiceAtTheSamePlaceFailsTheRun) {
-  Say("FAKE_WORKER_1", R"(echo >> "$FAKE_DIR/starts"; exit 7)");
+  // Only then psctl knows how far the worker had come.
+  Say("FAKE_WORKER_1", R"(echo >> "$FAKE_DIR/starts"
+                          until [[ -s "$FAKE_DIR/run/metrics.jsonl" ]]; do
+                            read -rt 0.05 <> <(:)
+                          done
+                          exit 7)");
 
   ChildProcess psctl = StartRun({"--restart=workers"});
 
