@@ -14,6 +14,7 @@
 #include "deploy/psctl/command_examples.h"
 #include "deploy/psctl/completion/describe_app.h"
 #include "deploy/psctl/lab_options.h"
+#include "deploy/psctl/node_options.h"
 #include "deploy/psctl/options.h"
 #include "deploy/psctl/plan_options.h"
 
@@ -32,6 +33,8 @@ constexpr DurationType kStopTimeout = {absl::ZeroDuration(), absl::Hours(1)};
 struct CommandLine {
   CLI::App app{"Runs Slipstream clusters on this machine and looks at running ones.", "psctl"};
   RunArguments run;
+  NodeArguments node;
+  SlurmArguments slurm;
   ValidateArguments validate;
   ConfigInitArguments init;
   ConfigShowArguments show;
@@ -57,6 +60,9 @@ struct CommandLine {
   CompleteArguments complete;
 
   CommandLine();
+
+  /// Returns where the program behind `--` belongs; nullptr if the command takes none.
+  std::vector<std::string>* WorkerCommand(std::string_view command);
 
   /// Returns the arguments of the named command.
   Arguments Chosen() const;
@@ -115,6 +121,10 @@ CommandLine::CommandLine() {
   app.require_subcommand(1);
   app.footer(kFooter);
   AddRun();
+  AddNodeOptions(AddCommand(app, "node", "Runs this node's part of a run", node, kNodeExamples),
+                 node);
+  AddSlurmOptions(
+      AddCommand(app, "slurm", "Submits a run as a job of Slurm", slurm, kSlurmExamples), slurm);
   AddValidate();
   AddConfigCommands();
   AddEvaluate();
@@ -402,6 +412,12 @@ void CommandLine::AddDoctor() {
   AddFormat(command, doctor.format, {OutputFormat::kTable, OutputFormat::kJson});
 }
 
+std::vector<std::string>* CommandLine::WorkerCommand(std::string_view command) {
+  if (command == "run") return &run.worker_command;
+  if (command == "node") return &node.worker_command;
+  return command == "slurm" ? &slurm.worker_command : nullptr;
+}
+
 Arguments CommandLine::Chosen() const {
   // The parser has made sure that one is named.
   return std::ranges::find_if(commands_, [](const Command& one) { return one.app->parsed(); })
@@ -437,14 +453,15 @@ std::vector<CommandDescription> DescribeCommands() { return DescribeApp(CommandL
 std::variant<Arguments, ExitCode> ParseCommandLine(int argc, const char* const* argv) {
   CommandLine line;
   line.run.program = argv[0];
+  line.slurm.program = argv[0];
   // The words behind `psctl run … --` are another program's, so that its flags are not psctl's.
-  if (argc > 1 && std::string_view(argv[1]) == "run") {
+  if (std::vector<std::string>* const words = line.WorkerCommand(argc > 1 ? argv[1] : "")) {
     const char* const* const end = argv + argc;
     const char* const* const mark = std::find(argv + 2, end, std::string_view("--"));
     if (mark != end) {
-      line.run.worker_command.assign(mark + 1, end);
+      words->assign(mark + 1, end);
       argc = static_cast<int>(mark - argv);
-      if (line.run.worker_command.empty()) {
+      if (words->empty()) {
         line.app.exit(CLI::ValidationError("after -- comes the program that the workers run"));
         return ExitCode::kUsage;
       }

@@ -55,6 +55,59 @@ struct RunArguments {
   absl::Duration stop_timeout = absl::Seconds(10);
 };
 
+/// One node's part of a run.
+struct NodeArguments {
+  ConfigArguments config;
+
+  /// How the node of server 0 prints the summary.
+  OutputFormat format = OutputFormat::kTable;
+
+  /// This node's place, where no scheduler tells it.
+  std::optional<uint32_t> rank;
+  std::optional<uint32_t> size;
+
+  /// How many workers each node has, or all of them; empty for equal shares of cluster.workers.
+  std::vector<uint32_t> workers_per_node;
+
+  /// The directory that all nodes share; if empty, runs/<name>-<job>.
+  std::string run_dir;
+
+  /// Set if servers listen where cluster.servers says; else they write their addresses into the run
+  /// directory.
+  bool by_names = false;
+
+  /// The name or address by which others reach this node; if empty, psctl finds one.
+  std::string host;
+  RestartChoice restart = RestartChoice::kNone;
+  uint32_t restart_max = 5;
+  std::string bin_dir;
+  std::vector<std::string> worker_command;
+
+  /// How long the weights may take to be saved where servers keep no checkpoints, and how long
+  /// processes that were told to stop may take before they are killed. In [0 s, 1 h].
+  absl::Duration save_timeout = absl::Seconds(30);
+  absl::Duration stop_timeout = absl::Seconds(20);
+};
+
+/// A job of Slurm that runs psctl node.
+struct SlurmArguments {
+  /// The word that started psctl, as in RunArguments.
+  std::string program;
+  ConfigArguments config;
+  uint32_t nodes = 1;
+  std::vector<uint32_t> workers_per_node;
+  std::string run_dir;
+
+  /// Further options of sbatch.
+  std::vector<std::string> sbatch_options;
+
+  /// The program that the workers run, and its arguments; empty for ps_worker.
+  std::vector<std::string> worker_command;
+
+  /// Set if the script is printed, and no job submitted.
+  bool is_dry = false;
+};
+
 struct ValidateArguments {
   ConfigArguments config;
   OutputFormat format = OutputFormat::kTable;
@@ -296,12 +349,12 @@ struct CompleteArguments {
 };
 
 using Arguments =
-    std::variant<RunArguments, ValidateArguments, ConfigInitArguments, ConfigShowArguments,
-                 ConfigSchemaArguments, EvaluateArguments, CompareArguments, PlotArguments,
-                 PlanArguments, LabArguments, StatusArguments, EventsArguments, StopArguments,
-                 ChangeArguments, PullArguments, CertsInitArguments, CertsShowArguments,
-                 CertsRenewArguments, CheckpointArguments, SaveArguments, DrainArguments,
-                 DoctorArguments, CompletionArguments, CompleteArguments>;
+    std::variant<RunArguments, NodeArguments, SlurmArguments, ValidateArguments,
+                 ConfigInitArguments, ConfigShowArguments, ConfigSchemaArguments, EvaluateArguments,
+                 CompareArguments, PlotArguments, PlanArguments, LabArguments, StatusArguments,
+                 EventsArguments, StopArguments, ChangeArguments, PullArguments, CertsInitArguments,
+                 CertsShowArguments, CertsRenewArguments, CheckpointArguments, SaveArguments,
+                 DrainArguments, DoctorArguments, CompletionArguments, CompleteArguments>;
 
 /// Returns the chosen command with its arguments, or the code to exit with at once. In the latter
 /// case it has printed help or version to stdout, or the errors in the arguments to stderr.

@@ -10,12 +10,14 @@
 #include "deploy/psctl/completion/command.h"
 #include "deploy/psctl/config/commands.h"
 #include "deploy/psctl/lab/command.h"
+#include "deploy/psctl/node/command.h"
 #include "deploy/psctl/operate/commands.h"
 #include "deploy/psctl/operate/doctor.h"
 #include "deploy/psctl/operate/pull.h"
 #include "deploy/psctl/plan/command.h"
 #include "deploy/psctl/run/command.h"
 #include "deploy/psctl/run/evaluate_command.h"
+#include "deploy/psctl/slurm/command.h"
 #include "deploy/psctl/status/command.h"
 
 namespace slipstream {
@@ -24,6 +26,8 @@ namespace {
 /// Carries out what the command line asked for.
 struct Dispatch {
   int operator()(const RunArguments& arguments) const { return RunCommand(arguments); }
+  int operator()(const NodeArguments& arguments) const { return NodeCommand(arguments); }
+  int operator()(const SlurmArguments& arguments) const { return SlurmCommand(arguments); }
   int operator()(const ValidateArguments& arguments) const { return ValidateCommand(arguments); }
   int operator()(const ConfigInitArguments& arguments) const {
     return ConfigInitCommand(arguments);

@@ -48,7 +48,7 @@ class CompletionTest(unittest.TestCase):
 
     def test_completes_commands(self):
         self.assertEqual(set(self.complete("")),
-                         {"run", "validate", "config", "evaluate", "compare", "plot", "plan", "lab", "status", "events",
+                         {"run", "node", "slurm", "validate", "config", "evaluate", "compare", "plot", "plan", "lab", "status", "events",
                           "stop", "drain", "policy", "set", "pull", "certs", "checkpoint", "doctor", "completion"})
         self.assertEqual(self.complete("sta"), ["status"])
         self.assertEqual(set(self.complete("config", "")), {"init", "show", "schema"})

@@ -1,0 +1,88 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_NODE_NODE_RUN_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_NODE_NODE_RUN_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/process/stop_signal.h"
+#include "common/settings/run_spec.h"
+#include "deploy/psctl/command_line.h"
+#include "deploy/psctl/node/node_verdict.h"
+#include "deploy/psctl/node/status_follower.h"
+#include "deploy/psctl/operator_client.h"
+#include "deploy/psctl/run/cluster.h"
+#include "deploy/psctl/run/directory.h"
+#include "deploy/psctl/run/metrics_log.h"
+#include "deploy/psctl/run/progress_printer.h"
+
+namespace slipstream {
+
+/// The part of a run that one node has, from its start to its end.
+///
+/// The node of shard 0 leads: it shows and records the course of the run, and writes the summary.
+/// All others only see to their processes.
+///
+/// Not thread-safe: main's thread owns it.
+class NodeRun {
+ public:
+  struct Options {
+    Cluster::Options cluster;
+    NodeArguments arguments;
+
+    /// Whether this node has the server of shard 0.
+    bool leads = false;
+
+    /// Whether servers keep what a later start goes on from.
+    bool saves = false;
+
+    /// How long workers' programs may go on once the servers have ended.
+    absl::Duration finish_timeout = absl::InfiniteDuration();
+    LogSpec::Format log_format = LogSpec::Format::kText;
+    std::string name;  // The run's.
+  };
+
+  /// `stop` must outlive it.
+  NodeRun(Options options, RunDirectory directory, const StopSignal& stop,
+          std::shared_ptr<grpc::ChannelCredentials> credentials);
+
+  /// Returns psctl's exit code.
+  int Run();
+
+ private:
+  NodeVerdict Watch();
+  void AskForStatus(absl::Time now);
+  void OnStatus(v1::RunStatus status, absl::Time now);
+  NodeFacts Facts(absl::Time now) const;
+  void TellOfEnds();
+
+  /// Has servers save and all processes end, because somebody has asked to stop. Without
+  /// checkpoints, ends training instead, as there would be nothing to go on from.
+  int Leave();
+  void EndTraining();
+
+  int Finish(NodeVerdict verdict);
+  int End(int exit_code, const std::string& ended_by, const std::string& error);
+
+  const Options options_;
+  const RunDirectory directory_;
+  const StopSignal& stop_;
+  const std::shared_ptr<grpc::ChannelCredentials> credentials_;
+  const absl::Time start_;
+  Cluster cluster_;
+  ProgressPrinter progress_;
+  std::optional<MetricsLog> metrics_;  // Set if it leads.
+  std::optional<OperatorClient> client_;
+  std::optional<StatusFollower> follower_;  // Set if it leads.
+  v1::RunStatus status_;
+  absl::Time next_question_;
+  absl::Time servers_gone_ = absl::InfiniteFuture();
+  size_t ends_told_ = 0;
+  size_t restarts_told_ = 0;
+};
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_NODE_NODE_RUN_H_

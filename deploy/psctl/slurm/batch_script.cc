@@ -1,0 +1,46 @@
+#include "deploy/psctl/slurm/batch_script.h"
+
+#include <fmt/format.h>
+
+#include "common/process/exit_code.h"
+#include "deploy/psctl/run/watch_command.h"
+
+namespace slipstream {
+namespace {
+
+// A wait ends whenever a signal comes.
+constexpr char kBody[] = R"(
+# Slurm sends SIGUSR1 before the job's time is over, or before it is preempted where it is set up to.
+# srun passes it on; each psctl has its servers save, and ends with {1}.
+trap 'kill -USR1 "$nodes"' USR1
+srun --kill-on-bad-exit=0 {0} &
+nodes=$!
+wait "$nodes"
+code=$?
+while kill -0 "$nodes" 2>/dev/null; do
+  wait "$nodes"
+  code=$?
+done
+
+# Started again, the run goes on with what was saved.
+if [[ $code == {1} ]]; then scontrol requeue "$SLURM_JOB_ID"; fi
+exit "$code"
+)";
+
+}  // namespace
+
+std::string BatchScriptText(const BatchScript& script) {
+  std::string text = "#!/bin/bash\n";
+  const auto add = [&text](const std::string& option) { text += "#SBATCH " + option + "\n"; };
+  add("--job-name=" + ShellWord(script.job_name));
+  add(fmt::format("--nodes={} --ntasks-per-node=1", script.nodes));
+  add(fmt::format("--signal=B:USR1@{} --requeue", script.warning_seconds));
+  add("--output=slurm-%j.log --open-mode=append");
+  for (const std::string& option : script.sbatch_options) add(option);
+  std::string command;
+  for (const std::string& word : script.command) command += " " + ShellWord(word);
+  text += fmt::format(kBody, command.substr(1), static_cast<int>(ExitCode::kPreempted));
+  return text;
+}
+
+}  // namespace slipstream

@@ -1,0 +1,32 @@
+#ifndef SLIPSTREAM_DEPLOY_PSCTL_SLURM_BATCH_SCRIPT_H_
+#define SLIPSTREAM_DEPLOY_PSCTL_SLURM_BATCH_SCRIPT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace slipstream {
+
+/// What a batch script of Slurm is made from.
+struct BatchScript {
+  std::string job_name;
+  uint32_t nodes = 1;
+
+  /// Further lines for sbatch, such as "--partition=gpu".
+  std::vector<std::string> sbatch_options;
+
+  /// The words of the command that each node runs: psctl node RUN.yaml …
+  std::vector<std::string> command;
+
+  /// How many seconds before its end the job is told, so that servers can save.
+  uint32_t warning_seconds = 120;
+};
+
+/// Returns the text of a script that sbatch takes. It starts the command on each node, passes
+/// SIGUSR1 on, and puts the job back into the queue once everything is saved. A node that fails
+/// ends no other.
+std::string BatchScriptText(const BatchScript& script);
+
+}  // namespace slipstream
+
+#endif  // SLIPSTREAM_DEPLOY_PSCTL_SLURM_BATCH_SCRIPT_H_

@@ -1,0 +1,163 @@
+"""psctl node: three nodes of a run, which find each other, are killed, leave and go on."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+import cluster
+
+CONFIG = pathlib.Path(__file__).parent / "small_run.yaml"
+NODES = 3
+BATCH_EXAMPLES = 32
+EXAMPLES = BATCH_EXAMPLES * 120
+SETTINGS = {"data.train_examples": EXAMPLES, "evaluation.every_epochs": 0,
+            "testing.push_delay_max": "60ms", "cluster.lease": cluster.LEASE}
+SAVING = {"durability.level": "synced", "durability.interval": "200ms"}
+SAVED = 79
+
+
+def children_of(process):
+    children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
+    return [int(child) for child in children.split()]
+
+
+class Nodes:
+    """Three nodes on this machine, each a psctl node with its servers and workers."""
+
+    def __init__(self, directory, attempt, extra=(), settings=SAVING):
+        self.run = pathlib.Path(directory) / "run"
+        self.attempt = self.run / f"attempt-{attempt}"
+        self.logs = [pathlib.Path(directory) / f"node-{rank}-{attempt}.log" for rank in range(NODES)]
+        self.nodes = []
+        for rank in range(NODES):
+            # As Slurm tells it.
+            environment = {**os.environ, "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(NODES),
+                           "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7",
+                           "SLURM_RESTART_COUNT": str(attempt), "SLIPSTREAM_HOST": "localhost"}
+            with open(self.logs[rank], "wb") as log:
+                self.nodes.append(subprocess.Popen(
+                    [cluster.program("deploy/psctl/psctl"), "node", str(CONFIG), "--run-dir",
+                     str(self.run), "--workers-per-node", "2,1,1", *extra,
+                     *cluster.overrides({**SETTINGS, **settings})],
+                    env=environment, stdout=log, stderr=log))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for node in self.nodes:
+            node.kill()  # Its processes end with it.
+            node.wait()
+
+    def text(self):
+        return "\n".join(log.read_text() for log in self.logs)
+
+    def updates(self):
+        """Returns the updates in the last whole line of the metrics; 0 without one."""
+        path = self.attempt / "metrics.jsonl"
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        return json.loads(whole[-1])["updates"] if whole else 0
+
+    def wait_for_updates(self, count):
+        cluster.wait_until(lambda: self.updates() >= count
+                           or any(node.poll() is not None for node in self.nodes),
+                           f"{count} updates")
+
+    def child(self, rank, *words):
+        """Returns the id of a node's process that has these words among its arguments."""
+        for child in children_of(self.nodes[rank]):
+            arguments = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
+            if all(word in arguments for word in words):
+                return child
+        raise AssertionError(f"node {rank} has no process with {words}\n{self.text()}")
+
+    def children(self):
+        return [child for node in self.nodes for child in children_of(node)]
+
+    def codes(self):
+        return [node.wait(timeout=cluster.DEADLINE_S) for node in self.nodes]
+
+    def summary(self):
+        return json.loads((self.attempt / "summary.json").read_text())
+
+
+class NodeTest(unittest.TestCase):
+    def test_nodes_find_each_other_and_replace_what_is_killed(self):
+        with cluster.scratch() as directory, Nodes(directory, 0, ["--restart"]) as nodes:
+            nodes.wait_for_updates(10)
+            os.kill(nodes.child(1, "--shard", "1"), signal.SIGKILL)
+            os.kill(nodes.child(2, "--worker", "3"), signal.SIGKILL)
+            self.assertEqual(nodes.codes(), [0, 0, 0], nodes.text())
+            text = nodes.text()
+            summary = nodes.summary()
+            logs = {path.name for path in (nodes.attempt / "logs").glob("*.log")}
+        self.assertIn("node 1 of 3 (Slurm): server 1, worker 2;", text)
+        self.assertIn("shard 1's server was killed by signal 9 (Killed); it starts again", text)
+        self.assertIn("worker 3 was killed by signal 9 (Killed); it starts again in 250 ms", text)
+        self.assertEqual(summary["ended_by"], "epochs")
+        self.assertGreaterEqual(summary["examples"], EXAMPLES)
+        self.assertEqual(logs, {"server-0.log", "server-1.log", "worker-0.log", "worker-1.log",
+                                "worker-2.log", "worker-3.log"})
+
+    def leave(self, directory, attempt, signal_nodes):
+        """Lets an attempt train for a while and leave. Returns its summary."""
+        with Nodes(directory, attempt) as nodes:
+            nodes.wait_for_updates(8 * (attempt + 1))
+            signal_nodes(nodes)
+            self.assertEqual(nodes.codes(), [SAVED] * NODES, nodes.text())
+            summary = nodes.summary()
+        self.assertEqual(summary["exit_code"], SAVED)
+        self.assertLess(summary["examples"], EXAMPLES, "the run was over before")
+        return summary
+
+    def test_a_run_that_is_preempted_again_and_again_goes_on_where_it_was(self):
+        def politely(nodes):
+            for node in nodes.nodes:
+                node.send_signal(signal.SIGUSR1)
+
+        def all_at_once(nodes):
+            for process in nodes.children():
+                os.kill(process, signal.SIGTERM)
+            for node in nodes.nodes:
+                node.send_signal(signal.SIGTERM)
+
+        with cluster.scratch() as directory:
+            first = self.leave(directory, 0, politely)
+            second = self.leave(directory, 1, all_at_once)
+            with Nodes(directory, 2) as nodes:
+                self.assertEqual(nodes.codes(), [0] * NODES, nodes.text())
+                last = nodes.summary()
+        self.assertEqual({second["run"], last["run"]}, {first["run"]})
+        self.assertLessEqual(first["updates"], second["updates"])
+        self.assertEqual([server["generation"] for server in last["servers"]], [0, 0])
+        self.assertEqual(last["ended_by"], "epochs")
+        # None is lost. What workers push when they leave may count, and is computed again.
+        self.assertGreaterEqual(last["examples"], EXAMPLES)
+
+    def test_a_run_that_fails_ends_every_node_with_its_code(self):
+        settings = {"optimizer.learning_rate": 1e30}
+        with cluster.scratch() as directory, Nodes(directory, 0, settings=settings) as nodes:
+            codes = nodes.codes()
+            text = nodes.text()
+        self.assertEqual(codes[0], cluster.DIVERGED, text)
+        # Others may have had no time to ask why the run has failed.
+        self.assertIn(codes[1], (cluster.RUN_FAILED, cluster.DIVERGED), text)
+        self.assertIn(codes[2], (cluster.RUN_FAILED, cluster.DIVERGED), text)
+
+    def test_a_node_that_stays_away_is_missed_by_name(self):
+        environment = {**os.environ, "PMI_RANK": "1", "PMI_SIZE": "2", "SLIPSTREAM_HOST": "localhost"}
+        with cluster.scratch() as directory:
+            done = subprocess.run(
+                [cluster.program("deploy/psctl/psctl"), "node", str(CONFIG), "--run-dir", directory,
+                 "--set", "cluster.start_timeout=1s"], env=environment, text=True,
+                timeout=cluster.DEADLINE_S, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 69, done.stderr)
+        self.assertIn("server 0 did not listen within 1.00 s", done.stderr)
+        self.assertIn("attempt-0/logs/server-0.port, which all nodes must see", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
