@@ -12,7 +12,7 @@ checks need. Packages that are installed already are left alone; where none is m
 run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
 
   --dev         also clang, clang-tidy, clang-format, the sanitizers' libraries, Google Benchmark,
-                shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh, fish, Prometheus and Slurm, and Python's
+                shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh, fish, Prometheus, Slurm, Open MPI, and Python's
                 NumPy, PyTorch, protobuf, gRPC, YAML and JSON Schema; and, once per user, a Python
                 environment with PyPI's PyTorch in ~/.cache/slipstream/python: 3 GB to download,
                 6 GB there. Without it, the tests with a current PyTorch are skipped.
@@ -37,7 +37,7 @@ build_packages=(
 )
 dev_packages=(
   clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev shellcheck pyflakes3
-  iproute2 nftables e2fsprogs zsh fish openssl prometheus slurmctld slurmd slurm-client munge
+  iproute2 nftables e2fsprogs zsh fish openssl prometheus slurmctld slurmd slurm-client munge openmpi-bin
   python3-venv python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml python3-torch
 )
 benchmark_packages=(libopenblas0-pthread libopenmpi-dev openmpi-bin)

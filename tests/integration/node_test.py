@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import unittest
@@ -102,40 +103,56 @@ class NodeTest(unittest.TestCase):
         self.assertEqual(logs, {"server-0.log", "server-1.log", "worker-0.log", "worker-1.log",
                                 "worker-2.log", "worker-3.log"})
 
-    def leave(self, directory, attempt, signal_nodes):
-        """Lets an attempt train for a while and leave. Returns its summary."""
-        with Nodes(directory, attempt) as nodes:
-            nodes.wait_for_updates(8 * (attempt + 1))
-            signal_nodes(nodes)
-            self.assertEqual(nodes.codes(), [SAVED] * NODES, nodes.text())
-            summary = nodes.summary()
-        self.assertEqual(summary["exit_code"], SAVED)
-        self.assertLess(summary["examples"], EXAMPLES, "the run was over before")
-        return summary
-
-    def test_a_run_that_is_preempted_again_and_again_goes_on_where_it_was(self):
-        def politely(nodes):
-            for node in nodes.nodes:
-                node.send_signal(signal.SIGUSR1)
-
-        def all_at_once(nodes):
-            for process in nodes.children():
-                os.kill(process, signal.SIGTERM)
-            for node in nodes.nodes:
-                node.send_signal(signal.SIGTERM)
-
+    def test_a_run_whose_processes_are_all_told_to_end_goes_on_where_it_was(self):
         with cluster.scratch() as directory:
-            first = self.leave(directory, 0, politely)
-            second = self.leave(directory, 1, all_at_once)
-            with Nodes(directory, 2) as nodes:
+            with Nodes(directory, 0) as nodes:
+                nodes.wait_for_updates(10)
+                for process in nodes.children():
+                    os.kill(process, signal.SIGTERM)
+                for node in nodes.nodes:
+                    node.send_signal(signal.SIGTERM)
+                self.assertEqual(nodes.codes(), [SAVED] * NODES, nodes.text())
+                first = nodes.summary()
+            self.assertEqual(first["exit_code"], SAVED)
+            self.assertLess(first["examples"], EXAMPLES, "the run was over before")
+            with Nodes(directory, 1) as nodes:
                 self.assertEqual(nodes.codes(), [0] * NODES, nodes.text())
                 last = nodes.summary()
-        self.assertEqual({second["run"], last["run"]}, {first["run"]})
-        self.assertLessEqual(first["updates"], second["updates"])
+        self.assertEqual(last["run"], first["run"])
+        self.assertLessEqual(first["updates"], last["updates"])
         self.assertEqual([server["generation"] for server in last["servers"]], [0, 0])
         self.assertEqual(last["ended_by"], "epochs")
         # None is lost. What workers push when they leave may count, and is computed again.
         self.assertGreaterEqual(last["examples"], EXAMPLES)
+
+    def test_without_a_node_with_a_server_all_leave_and_go_on_together(self):
+        settings = {**SAVING, "cluster.start_timeout": "8s"}
+        with cluster.scratch() as directory:
+            for attempt, (killed, said) in enumerate(((1, "the server of shard 1 is silent"),
+                                                      (0, "the server of shard 0 does not answer"))):
+                with Nodes(directory, attempt, settings=settings) as nodes:
+                    nodes.wait_for_updates(6 * (attempt + 1))
+                    nodes.nodes[killed].kill()
+                    codes = nodes.codes()
+                    self.assertEqual(codes.pop(killed), -signal.SIGKILL)
+                    self.assertEqual(codes[0], SAVED, nodes.text())
+                    self.assertIn(said, nodes.text())
+            with Nodes(directory, 2, settings=settings) as nodes:
+                self.assertEqual(nodes.codes(), [0] * NODES, nodes.text())
+                self.assertGreaterEqual(nodes.summary()["examples"], EXAMPLES)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "Open MPI is not installed")
+    def test_open_mpi_starts_a_node_for_each_of_its_processes(self):
+        with cluster.scratch() as directory:
+            done = subprocess.run(
+                ["mpirun", "--oversubscribe", "-n", "6", cluster.program("deploy/psctl/psctl"), "node",
+                 str(CONFIG), "--run-dir", directory, *cluster.overrides({"cluster.workers": 6})],
+                env={**os.environ, "SLIPSTREAM_HOST": "localhost", "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"},
+                text=True, timeout=cluster.DEADLINE_S, capture_output=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("node 5 of 6 (Open MPI): worker 5;", done.stderr)
+        self.assertIn("ended by        epochs", done.stdout)
 
     def test_a_run_that_fails_ends_every_node_with_its_code(self):
         settings = {"optimizer.learning_rate": 1e30}

@@ -136,6 +136,7 @@ int NodeCommand(const NodeArguments& arguments) {
                   .arguments = arguments,
                   .leads = leads,
                   .saves = spec->durability.saves(),
+                  .starts_together = !arguments.by_names,
                   .finish_timeout = FinishTimeout(*spec, !worker_command->empty()),
                   .log_format = spec->log.format,
                   .name = spec->name},

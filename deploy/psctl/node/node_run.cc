@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -43,13 +44,14 @@ NodeRun::NodeRun(Options options, RunDirectory directory, const StopSignal& stop
       start_(SteadyNow()),
       cluster_(options_.cluster, directory_, stop),
       progress_(options_.log_format),
-      next_question_(start_) {
+      next_question_(start_),
+      answered_(start_) {
   if (options_.leads) metrics_.emplace(directory_.MetricsPath());
 }
 
 int NodeRun::Run() {
   const absl::Status started = cluster_.Start();
-  if (stop_.stopped()) return Leave();
+  if (const std::string why = ReasonToLeave(); !why.empty()) return Leave(why);
   if (!started.ok()) {
     if (JudgeNode(Facts(SteadyNow())) == NodeVerdict::kServerFailed) {
       return Finish(NodeVerdict::kServerFailed);
@@ -59,25 +61,37 @@ int NodeRun::Run() {
     return End(static_cast<int>(Complain(ExitCodeFor(started), message)), "failed", message);
   }
   client_.emplace(cluster_.coordinator(), credentials_);
+  answered_ = SteadyNow();
   if (options_.leads) follower_.emplace(cluster_.coordinator(), credentials_, stop_);
   NodeVerdict verdict = Watch();
   if (verdict == NodeVerdict::kServerFailed && !stop_.stopped()) stop_.WaitFor(kSignalPatience);
-  return stop_.stopped() ? Leave() : Finish(verdict);
+  const std::string why = ReasonToLeave();
+  return why.empty() ? Finish(verdict) : Leave(why);
+}
+
+std::string NodeRun::ReasonToLeave() const {
+  if (stop_.stopped()) {
+    return fmt::format("stopped by signal {} ({})", stop_.signal(), strsignal(stop_.signal()));
+  }
+  return missing_;
 }
 
 NodeVerdict NodeRun::Watch() {
   NodeVerdict verdict = NodeVerdict::kGoOn;
-  while (verdict == NodeVerdict::kGoOn && !stop_.stopped()) {
+  while (verdict == NodeVerdict::kGoOn && ReasonToLeave().empty()) {
     cluster_.WaitForChange(next_question_ - SteadyNow());
     const size_t ends_before = cluster_.ends().size();
     cluster_.Poll();
     const absl::Time now = SteadyNow();
-    if (now >= next_question_ || cluster_.ends().size() > ends_before) AskForStatus(now);
+    if (now >= next_question_ || cluster_.ends().size() > ends_before) {
+      AskForStatus(now);
+      LookForMissingNodes(now);
+    }
     TellOfEnds();
     if (!cluster_.Running(Role::kServer).empty()) servers_gone_ = now;
     verdict = JudgeNode(Facts(now));
   }
-  if (follower_.has_value() && !stop_.stopped()) {
+  if (follower_.has_value() && ReasonToLeave().empty()) {
     if (auto last = follower_->AwaitLast(kLastPatience)) OnStatus(*std::move(last), SteadyNow());
   }
   return verdict;
@@ -94,6 +108,7 @@ void NodeRun::AskForStatus(absl::Time now) {
 }
 
 void NodeRun::OnStatus(v1::RunStatus status, absl::Time now) {
+  answered_ = now;
   status_ = std::move(status);
   cluster_.Note(status_);
   if (!options_.leads) return;
@@ -134,9 +149,25 @@ void NodeRun::EndTraining() {
   }
 }
 
-int NodeRun::Leave() {
-  const std::string why =
-      fmt::format("stopped by signal {} ({})", stop_.signal(), strsignal(stop_.signal()));
+void NodeRun::LookForMissingNodes(absl::Time now) {
+  if (!options_.saves || !options_.starts_together) return;
+  const absl::Duration patience = options_.cluster.start_timeout / 2;
+  const std::string path = directory_.path() + "/node-missing";
+  std::ifstream file(path);
+  std::getline(file, missing_);
+  if (!missing_.empty()) return;
+  const bool is_cut_off = !cluster_.Running(Role::kServer).empty() && now - answered_ > patience;
+  if (const auto shard = FindMissingShard(status_, patience); options_.leads && shard.has_value()) {
+    missing_ = fmt::format("the server of shard {} is silent, so its node is gone", *shard);
+  } else if (!options_.leads && is_cut_off) {
+    missing_ = "the server of shard 0 does not answer, so node 0 is gone";
+  }
+  if (missing_.empty()) return;
+  const absl::Status told = WriteWholeFile(path, missing_);
+  if (!told.ok()) progress_.Note("psctl: warning: " + std::string(told.message()));
+}
+
+int NodeRun::Leave(const std::string& why) {
   if (!options_.saves) EndTraining();
   cluster_.StopWorkers(options_.arguments.stop_timeout);
   cluster_.Stop(options_.arguments.stop_timeout);

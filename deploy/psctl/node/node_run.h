@@ -38,6 +38,9 @@ class NodeRun {
     /// Whether servers keep what a later start goes on from.
     bool saves = false;
 
+    /// Whether a node that is gone comes back with all others, and not by itself.
+    bool starts_together = false;
+
     /// How long workers' programs may go on once the servers have ended.
     absl::Duration finish_timeout = absl::InfiniteDuration();
     LogSpec::Format log_format = LogSpec::Format::kText;
@@ -58,9 +61,18 @@ class NodeRun {
   NodeFacts Facts(absl::Time now) const;
   void TellOfEnds();
 
-  /// Has servers save and all processes end, because somebody has asked to stop. Without
-  /// checkpoints, ends training instead, as there would be nothing to go on from.
-  int Leave();
+  /// Where all nodes are started again together, node 0 notices that the node of a server is gone,
+  /// and nodes with servers that node 0 is. Whoever does tells the others by a file in the
+  /// directory of the attempt. They save then, before the run fails.
+  void LookForMissingNodes(absl::Time now);
+
+  /// Returns why this node has to leave: somebody asks to stop, or a node is gone without which the
+  /// run cannot go on. Empty if it may stay.
+  std::string ReasonToLeave() const;
+
+  /// Has servers save and all processes end, for this reason. Without checkpoints, ends training
+  /// instead, as there would be nothing to go on from.
+  int Leave(const std::string& why);
   void EndTraining();
 
   int Finish(NodeVerdict verdict);
@@ -77,7 +89,9 @@ class NodeRun {
   std::optional<OperatorClient> client_;
   std::optional<StatusFollower> follower_;  // Set if it leads.
   v1::RunStatus status_;
+  std::string missing_;  // Which node is gone, in words; empty if none is.
   absl::Time next_question_;
+  absl::Time answered_;  // When a status came last.
   absl::Time servers_gone_ = absl::InfiniteFuture();
   size_t ends_told_ = 0;
   size_t restarts_told_ = 0;

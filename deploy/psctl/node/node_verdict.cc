@@ -29,6 +29,14 @@ NodeVerdict JudgeNode(const NodeFacts& facts) {
   return facts.workers_left == 0 || has_waited ? NodeVerdict::kDone : NodeVerdict::kGoOn;
 }
 
+std::optional<uint32_t> FindMissingShard(const v1::RunStatus& status, absl::Duration patience) {
+  if (status.phase() < v1::TRAINING || status.phase() >= v1::FINISHED) return std::nullopt;
+  for (const v1::ShardStatus& shard : status.shards()) {
+    if (absl::Seconds(shard.silent_seconds()) > patience) return shard.shard();
+  }
+  return std::nullopt;
+}
+
 int NodeExitCode(const NodeFacts& facts) {
   const bool is_known = facts.has_servers || facts.phase == v1::FINISHED;
   const std::vector<ProcessEnd> workers = EndsOf(Role::kWorker, facts.ends);

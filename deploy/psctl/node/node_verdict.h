@@ -2,6 +2,8 @@
 #define SLIPSTREAM_DEPLOY_PSCTL_NODE_NODE_VERDICT_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,6 +43,10 @@ enum class NodeVerdict {
 /// by their codes how it ended. Its workers are not all that the run has, so one that fails does
 /// not end the node.
 NodeVerdict JudgeNode(const NodeFacts& facts);
+
+/// Returns a server whose node is gone, as far as one can tell: it has been silent for longer than
+/// `patience` while the run trains. Nothing if there is none.
+std::optional<uint32_t> FindMissingShard(const v1::RunStatus& status, absl::Duration patience);
 
 /// Returns the exit code of a node whose part is done: 0 if the run has finished, as its servers or
 /// the coordinator have said, and else the code of the worker that explains its end best.

@@ -22,8 +22,16 @@ while kill -0 "$nodes" 2>/dev/null; do
   code=$?
 done
 
-# Started again, the run goes on with what was saved.
-if [[ $code == {1} ]]; then scontrol requeue "$SLURM_JOB_ID"; fi
+# Node 0 has left how the run ended: a node that was lost had perhaps only workers.
+summary={2}/attempt-${{SLURM_RESTART_COUNT:-0}}/summary.json
+said=$(sed -n 's/^  "exit_code": \([0-9]*\).*/\1/p' "$summary")
+code=${{said:-$code}}
+
+# Started again, the run goes on with what was saved. Node 0 leaves no word if its psctl was killed.
+restarts=${{SLURM_RESTART_COUNT:-0}}
+if [[ $code == {1} ]] || [[ -z $said && $code == 137 && $restarts -lt 5 ]]; then
+  scontrol requeue "$SLURM_JOB_ID"
+fi
 exit "$code"
 )";
 
@@ -39,7 +47,8 @@ std::string BatchScriptText(const BatchScript& script) {
   for (const std::string& option : script.sbatch_options) add(option);
   std::string command;
   for (const std::string& word : script.command) command += " " + ShellWord(word);
-  text += fmt::format(kBody, command.substr(1), static_cast<int>(ExitCode::kPreempted));
+  text +=
+      fmt::format(kBody, command.substr(1), static_cast<int>(ExitCode::kPreempted), script.run_dir);
   return text;
 }
 

@@ -18,13 +18,16 @@ struct BatchScript {
   /// The words of the command that each node runs: psctl node RUN.yaml …
   std::vector<std::string> command;
 
+  /// The run's directory, as a word of the script; it may name SLURM_JOB_ID.
+  std::string run_dir;
+
   /// How many seconds before its end the job is told, so that servers can save.
   uint32_t warning_seconds = 120;
 };
 
 /// Returns the text of a script that sbatch takes. It starts the command on each node, passes
 /// SIGUSR1 on, and puts the job back into the queue once everything is saved. A node that fails
-/// ends no other.
+/// ends no other: node 0 says how the run has ended.
 std::string BatchScriptText(const BatchScript& script);
 
 }  // namespace slipstream

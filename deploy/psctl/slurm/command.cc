@@ -60,10 +60,13 @@ int SlurmCommand(const SlurmArguments& arguments) {
         "checkpoint or synced goes on\n");
   }
   const std::string name = RunDirectory::FolderName(spec.name);
+  const std::string run_dir =
+      arguments.run_dir.empty() ? "runs/" + name + "-$SLURM_JOB_ID" : ShellWord(arguments.run_dir);
   const std::string text = BatchScriptText({.job_name = name,
                                             .nodes = arguments.nodes,
                                             .sbatch_options = arguments.sbatch_options,
-                                            .command = NodeWords(arguments)});
+                                            .command = NodeWords(arguments),
+                                            .run_dir = run_dir});
   if (arguments.is_dry) {
     WriteToStdout(text);
     return 0;

@@ -47,6 +47,19 @@ TEST(NodeVerdictTest, ProgramsOfWorkersMayGoOnForAWhile) {
   EXPECT_EQ(JudgeNode(facts), NodeVerdict::kDone);
 }
 
+TEST(NodeVerdictTest, AShardIsMissingThatIsSilentWhileTheRunTrains) {
+  v1::RunStatus status;
+  status.set_phase(v1::TRAINING);
+  status.add_shards();
+  status.add_shards()->set_shard(1);
+  status.mutable_shards(1)->set_silent_seconds(61);
+
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(1)), 1u);
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(2)), std::nullopt);
+  status.set_phase(v1::FINISHED);
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(1)), std::nullopt);
+}
+
 TEST(NodeVerdictTest, ANodeOfWorkersEndsWithTheRunOrWithTheirFailure) {
   const std::vector<ProcessEnd> failed = {Exit(Role::kWorker, 69), Exit(Role::kWorker, 78)};
   NodeFacts facts = {.ends = failed};

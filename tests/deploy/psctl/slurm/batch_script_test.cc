@@ -9,7 +9,8 @@ TEST(BatchScriptTest, RunsTheCommandOnEachNodeAndQueuesAgainWhatWasSaved) {
   const BatchScript script = {.job_name = "demo",
                               .nodes = 3,
                               .sbatch_options = {"--partition=gpu"},
-                              .command = {"psctl", "node", "my run.yaml", "--restart"}};
+                              .command = {"psctl", "node", "my run.yaml", "--restart"},
+                              .run_dir = "runs/demo-$SLURM_JOB_ID"};
 
   EXPECT_EQ(BatchScriptText(script), R"(#!/bin/bash
 #SBATCH --job-name=demo
@@ -30,8 +31,16 @@ while kill -0 "$nodes" 2>/dev/null; do
   code=$?
 done
 
-# Started again, the run goes on with what was saved.
-if [[ $code == 79 ]]; then scontrol requeue "$SLURM_JOB_ID"; fi
+# Node 0 has left how the run ended: a node that was lost had perhaps only workers.
+summary=runs/demo-$SLURM_JOB_ID/attempt-${SLURM_RESTART_COUNT:-0}/summary.json
+said=$(sed -n 's/^  "exit_code": \([0-9]*\).*/\1/p' "$summary")
+code=${said:-$code}
+
+# Started again, the run goes on with what was saved. Node 0 leaves no word if its psctl was killed.
+restarts=${SLURM_RESTART_COUNT:-0}
+if [[ $code == 79 ]] || [[ -z $said && $code == 137 && $restarts -lt 5 ]]; then
+  scontrol requeue "$SLURM_JOB_ID"
+fi
 exit "$code"
 )");
 }
