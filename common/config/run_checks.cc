@@ -200,9 +200,9 @@ void CheckHttp(Draft draft, Diagnostics diagnostics) {
   if (!draft.IsUsable("http.listen") || text == HttpSpec::kNone) return;
   const std::optional<ServerAddress> address = ParseAddressToListenOn(text);
   if (!address.has_value()) {
-    return diagnostics.Report(draft.KeySource("http.listen"),
-                              fmt::format("http.listen is {}; or \"none\" for no such port",
-                                          AddressError(text)));
+    return diagnostics.Report(
+        draft.KeySource("http.listen"),
+        fmt::format("http.listen is {}; or \"none\" for no such port", AddressError(text)));
   }
   if (!draft.IsUsable("security.plaintext") || !draft.IsUsable("security.mtls.ca")) return;
   if (address->IsLoopback() || draft.spec.security.may_leave_machine()) return;

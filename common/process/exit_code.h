@@ -21,8 +21,8 @@ enum class ExitCode : int {
   kIo = 74,
   kTemporary = 75,
   kConfiguration = 78,
-  /// A batch system has asked to stop (SIGUSR1), and what there was is saved: started again, the run
-  /// goes on.
+  /// A batch system has asked to stop (SIGUSR1), and what there was is saved: started again, the
+  /// run goes on.
   kPreempted = 79,
   /// From here on: how a run ended. Starting the program again does not help.
   kRunFailed = 80,

@@ -22,11 +22,11 @@ inline constexpr std::array<int, 3> kStopSignals = {SIGINT, SIGTERM, SIGHUP};
 /// pointer into the heap for a while, and a handler's frame would overwrite what lies there.
 ///
 /// A second signal ends the process at once with 128 + its number: a user who repeats it does not
-/// want to wait. One of the parent and one of somebody else are no repetition: a batch system signals
-/// all processes, and psctl then those that it has started. A SIGHUP stops a program that has a terminal, which is then gone; others go on, as
-/// they have no settings to read anew, and say so. One that was ignored before stays ignored, as
-/// nohup wants it. SIGUSR1 and SIGUSR2, which batch systems send, are ignored from then on, also
-/// after destruction.
+/// want to wait. One of the parent and one of somebody else are no repetition: a batch system
+/// signals all processes, and psctl then those that it has started. A SIGHUP stops a program that
+/// has a terminal, which is then gone; others go on, as they have no settings to read anew, and say
+/// so. One that was ignored before stays ignored, as nohup wants it. SIGUSR1 and SIGUSR2, which
+/// batch systems send, are ignored from then on, also after destruction.
 ///
 /// A program that can save what there is and end may take SIGUSR1 for a request to do so. A signal
 /// after it is the first of those above, so the batch system's SIGTERM then hurries nobody.
