@@ -124,19 +124,16 @@ class RestartTest(unittest.TestCase):
         self.assertEqual([int(shard["generation"]) for shard in status["shards"]], [0, 0])
         self.assertEqual(status["shards"][1]["address"], address.strip())
 
-    def server_of(self, run_dir, shard):
-        """Returns the id of the process that psctl run has started for the shard."""
-        for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = entry.read_text().split("\0")
-            except OSError:
-                continue  # It has ended.
-            if words[0].endswith("ps_server") and f"{run_dir}/run.yaml" in words \
-                    and words[words.index("--shard") + 1] == str(shard):
-                return int(entry.parent.name)
-        raise AssertionError(f"no server of shard {shard}")
+    def process_of(self, psctl, program, flag, number):
+        """Returns the id of the process of psctl run for a shard or a worker."""
+        children = pathlib.Path(f"/proc/{psctl.pid}/task/{psctl.pid}/children").read_text().split()
+        for child in children:
+            words = pathlib.Path(f"/proc/{child}/cmdline").read_text().split("\0")
+            if words[0].endswith(program) and words[words.index(flag) + 1] == str(number):
+                return int(child)
+        raise AssertionError(f"no {program} {number}")
 
-    def test_psctl_run_starts_a_server_again(self):
+    def test_psctl_run_starts_a_server_and_a_worker_again(self):
         settings = {**SETTINGS, "consistency.policy": "softsync"}
         with cluster.scratch() as directory:
             run_dir = pathlib.Path(directory) / "run"
@@ -147,7 +144,8 @@ class RestartTest(unittest.TestCase):
             try:
                 cluster.wait_until(lambda: psctl.poll() is not None or last_updates(run_dir) > 20,
                                    "some updates")
-                os.kill(self.server_of(run_dir, 1), signal.SIGKILL)
+                os.kill(self.process_of(psctl, "ps_server", "--shard", 1), signal.SIGKILL)
+                os.kill(self.process_of(psctl, "ps_worker", "--worker", 2), signal.SIGKILL)
                 said, errors = psctl.communicate(timeout=cluster.DEADLINE_S)
             finally:
                 psctl.kill()  # Its processes end with it.
@@ -156,6 +154,8 @@ class RestartTest(unittest.TestCase):
         self.assertEqual(summary["ended_by"], "epochs")
         self.assertEqual([server["generation"] for server in summary["servers"]], [0, 1])
         self.assertEqual(summary["returns"], 1)
+        self.assertIn("worker 2 was killed by signal 9 (Killed); it starts again", errors)
+        self.assertEqual(summary["workers_lost"], [])
 
 
 if __name__ == "__main__":

@@ -454,6 +454,8 @@ int LocalRun::Fail(const RunWatch::Result& result) {
 }  // namespace
 
 int RunCommand(const RunArguments& arguments) {
+  std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
+  const StopSignal stop(StopSignal::OnPreemption::kStop);
   auto loaded = LoadConfig(arguments.config);
   if (const auto* diagnostics = std::get_if<std::vector<Diagnostic>>(&loaded)) {
     return EndWithDiagnostics(arguments, *diagnostics);
@@ -470,8 +472,6 @@ int RunCommand(const RunArguments& arguments) {
 
   const absl::Status room = CheckThreadRoom(kThreadsNeeded);
   if (!room.ok()) return EndWithStatus(arguments.format, room, "");
-  std::signal(SIGPIPE, SIG_IGN);  // If the reader of the output goes away, the run goes on.
-  const StopSignal stop(StopSignal::OnPreemption::kStop);
   auto credentials = PsctlCredentials(spec.security);
   if (!credentials.ok()) return EndWithStatus(arguments.format, credentials.status(), "");
 
