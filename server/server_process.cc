@@ -20,7 +20,6 @@
 #include "common/config/run_change_reader.h"
 #include "common/config/run_config.h"
 #include "common/config/run_text.h"
-#include "common/config/server_address.h"
 #include "common/files/whole_file.h"
 #include "common/local/local_socket.h"
 #include "common/log/log.h"
@@ -44,6 +43,9 @@ constexpr absl::Duration kPollInterval = absl::Milliseconds(50);
 
 // How often the heap is looked at.
 constexpr absl::Duration kHeapInterval = absl::Seconds(1);
+
+// How long a server whose run is over waits for those who scrape it to see that.
+constexpr absl::Duration kLastScrapeTime = absl::Seconds(15);
 
 // How often the credential files are looked at, and how often warnings about them are repeated.
 constexpr absl::Duration kCredentialsInterval = absl::Seconds(10);
@@ -119,7 +121,12 @@ absl::Status ServerProcess::Listen() {
   connections_ = *std::move(connections);
   const std::string local_socket = NewLocalName();
   if (absl::Status made = MakeServices(local_socket); !made.ok()) return made;
-  if (absl::Status taken = ListenToHttp(); !taken.ok()) return taken;
+  if (options_.run.http.listen != HttpSpec::kNone) {
+    auto http =
+        HttpService::Listen(options_.run.http, options_.listen.public_host, options_.credentials);
+    if (!http.ok()) return http.status();
+    http_ = *std::move(http);
+  }
   auto tcp = TcpListener::Listen(options_.listen.host, options_.listen.port);
   if (!tcp.ok()) return WithRemedy(tcp.status());
   grpc::EnableDefaultHealthCheckService(true);
@@ -149,43 +156,15 @@ std::shared_ptr<grpc::ServerCredentials> ServerProcess::Credentials() {
   return MakeServerCredentials(files, access_);
 }
 
-absl::Status ServerProcess::ListenToHttp() {
-  const std::string& text = options_.run.http.listen;
-  if (text == HttpSpec::kNone) return absl::OkStatus();
-  const std::optional<ServerAddress> address = ParseAddressToListenOn(text);
-  if (!address.has_value()) return absl::InternalError("http.listen was not checked: " + text);
-  HttpPort::Options http = {.host = address->host, .port = address->port};
-  if (!address->IsLoopback()) http.credentials = options_.credentials;
-  absl::StatusOr<std::unique_ptr<HttpPort>> port = HttpPort::Listen(std::move(http));
-  if (!port.ok()) {
-    return absl::Status(
-        port.status().code(),
-        fmt::format("{}; http.listen is {}: see that no other process has the port, or set another "
-                    "with --http HOST:PORT, where port 0 is any that is free, or none",
-                    std::string(port.status().message()), text));
-  }
-  http_ = *std::move(port);
-  return absl::OkStatus();
-}
-
-std::string ServerProcess::HttpAddress() const {
-  if (http_ == nullptr) return "";
-  const std::optional<ServerAddress> address = ParseAddressToListenOn(options_.run.http.listen);
-  const std::string& host = address->IsWildcard() ? options_.listen.public_host : address->host;
-  return fmt::format("{}://{}:{}", http_->is_encrypted() ? "https" : "http", host, http_->port());
-}
-
 absl::Status ServerProcess::AnswerHttp() {
   if (http_ == nullptr) return absl::OkStatus();
-  HttpPages::Options pages = {
-      .run_name = options_.run.name, .facts = [this] { return Facts(); }, .now = SteadyNow};
+  HttpPages::Options pages = {.run_name = options_.run.name,
+                              .facts = [this] { return Facts(); },
+                              .coordinator = CoordinatorAddress(),
+                              .access = access_.get(),
+                              .now = SteadyNow};
   if (coordinator_ != nullptr) pages.status = [this] { return coordinator_->Status(); };
-  pages.coordinator = CoordinatorAddress();
-  if (http_->is_encrypted()) pages.access = access_.get();
-  pages.is_loopback_only = ParseAddressToListenOn(options_.run.http.listen)->IsLoopback();
-  pages_ = std::make_unique<HttpPages>(std::move(pages));
-  LogInfo("answers over HTTP", {{"at", HttpAddress()}});
-  return http_->Start([this](const HttpPort::Request& request) { return pages_->Answer(request); });
+  return http_->Start(std::move(pages));
 }
 
 ServerFacts ServerProcess::Facts() {
@@ -398,7 +377,7 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   };
   OrdersSink& sink = shard_ != nullptr ? static_cast<OrdersSink&>(*shard_)
                                        : static_cast<OrdersSink&>(*aggregator_);
-  options.talk.http_address = HttpAddress();
+  if (http_ != nullptr) options.talk.http_address = http_->url();
   options.talk.memory_limit = ReadMemoryBytes().limit;
   sync_ = std::make_unique<ServerSync>(std::move(options), v1::Coordinator::NewStub(channel), sink);
   if (absl::Status answers = AnswerHttp(); !answers.ok()) return answers;
@@ -407,9 +386,13 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   absl::Time next_look = SteadyNow();
   absl::Time next_look_at_credentials = SteadyNow();
   next_warning_ = absl::Now() + kWarningInterval;
+  std::optional<bool> was_ready;
   while (!sync_->result().has_value()) {
     // Supervisors that watch its health learn of a failed run, although the server may stay.
-    server_->GetHealthCheckService()->SetServingStatus(ReadinessOf(Facts()).is_ready);
+    if (const bool is_ready = ReadinessOf(Facts()).is_ready; is_ready != was_ready) {
+      was_ready = is_ready;  // Whoever watches is sent each.
+      server_->GetHealthCheckService()->SetServingStatus(is_ready);
+    }
     if (coordinator_ != nullptr) {
       if (absl::Status own = coordinator_->Rollback(); !own.ok()) return own;
     }
@@ -432,6 +415,10 @@ absl::Status ServerProcess::Serve(const StopSignal& stop) {
   const bool is_over = result.ok() || result.code() == absl::StatusCode::kAborted;
   if (coordinator_ != nullptr) result.Update(coordinator_->WeightsSaved());
   while (coordinator_ != nullptr && is_over && !coordinator_->ServersMayStop()) {
+    if (stop.WaitFor(kPollInterval) || operation_->is_asked_to_drain()) break;
+  }
+  const absl::Time last_scrape = SteadyNow() + kLastScrapeTime;
+  while (http_ != nullptr && is_over && http_->AwaitsLastScrape() && SteadyNow() < last_scrape) {
     if (stop.WaitFor(kPollInterval) || operation_->is_asked_to_drain()) break;
   }
   return result;

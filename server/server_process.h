@@ -23,8 +23,7 @@
 #include "server/control_plane/operation_service.h"
 #include "server/control_plane/server_sync.h"
 #include "server/data_plane/shard_service.h"
-#include "server/http/http_pages.h"
-#include "server/http/http_port.h"
+#include "server/http/http_service.h"
 #include "server/listen/access.h"
 #include "server/listen/connections.h"
 #include "server/listen/local_listener.h"
@@ -116,10 +115,8 @@ class ServerProcess {
   void ListenToThisMachine(const std::string& local_socket);
   std::shared_ptr<grpc::ServerCredentials> Credentials();
 
-  /// Takes the HTTP port, if the settings want one; begins to answer there.
-  absl::Status ListenToHttp();
+  /// Begins to answer at the HTTP port, if there is one.
   absl::Status AnswerHttp();
-  std::string HttpAddress() const;
   ServerFacts Facts();
   std::string CoordinatorAddress() const;
 
@@ -143,9 +140,8 @@ class ServerProcess {
   std::unique_ptr<TcpListener> tcp_;
   std::unique_ptr<LocalListener> local_;  // Null if there are no local sockets.
   std::unique_ptr<ServerSync> sync_;
-  std::shared_ptr<Access> access_;  // Null if nothing is encrypted.
-  std::unique_ptr<HttpPages> pages_;
-  std::unique_ptr<HttpPort> http_;  // Null without http.listen. Its threads use all above.
+  std::shared_ptr<Access> access_;     // Null if nothing is encrypted.
+  std::unique_ptr<HttpService> http_;  // Null without http.listen. Its threads use all above.
 
   // For those threads.
   std::atomic<bool> is_ending_ = false;

@@ -22,11 +22,10 @@ ROWS = [
         ("Missing members", "short", [('slipstream_run_missing_members<run>', "{{role}}")]),
         ("Workers by state", "short", [('sum by (state) (slipstream_worker_state<run>)', "{{state}}")]),
         ("Round open", "s", [('slipstream_round_open_seconds<run>', "shard {{shard}}")]),
-        ("Checkpoint age", "s", [('slipstream_checkpoint_age_seconds<run> or '
-                                  '0 * slipstream_shard_version<run>', "shard {{shard}}")]),
+        ("Checkpoint age", "s", [('slipstream_checkpoint_age_seconds<run>', "shard {{shard}}")]),
         ("Log sync, 99 %", "s", [(
-            'histogram_quantile(0.99, sum by (shard, le) (rate(slipstream_log_sync_seconds_bucket<run>[1m])))'
-            ' or 0 * slipstream_shard_version<run>', "shard {{shard}}")]),
+            'histogram_quantile(0.99, sum by (shard, le) (rate(slipstream_log_sync_seconds_bucket<run>[1m])))',
+            "shard {{shard}}")]),
         ("Memory", "bytes", [('process_resident_memory_bytes<run>', "{{instance}} takes"),
                              ('slipstream_memory_limit_bytes<run>', "{{instance}} may take")]),
         ("Processors in use", "short", [('rate(process_cpu_seconds_total<run>[1m])', "{{instance}}")]),

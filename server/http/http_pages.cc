@@ -17,6 +17,9 @@ namespace {
 // The method whose callers may read what is answered here.
 constexpr char kSameAs[] = "/slipstream.v1.Coordinator/GetStatus";
 
+// Whoever scrapes does so more often than that.
+constexpr absl::Duration kScrapePause = absl::Minutes(1);
+
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 
 bool IsLoopbackHost(const std::string& host) {
@@ -53,10 +56,11 @@ std::optional<HttpPort::Answer> HttpPages::Refusal(const HttpPort::Request& requ
     return HttpPort::Answer{
         .status = 421, .text = "this port is for programs of its own machine: ask for localhost\n"};
   }
-  const bool is_probe = request.path == "/livez" || request.path == "/readyz";
+  const bool is_probe =
+      request.path == "/livez" || (request.path == "/readyz" && !request.is_verbose);
   if (options_.access == nullptr || is_probe) return std::nullopt;
   const absl::Status admitted =
-      options_.access->Admit(request.uris, request.authorization, kSameAs);
+      options_.access->Admit(request.uris, request.authorization, kSameAs, "HTTP " + request.path);
   if (admitted.ok()) return std::nullopt;
   return HttpPort::Answer{.status = absl::IsUnauthenticated(admitted) ? 401 : 403,
                           .text = std::string(admitted.message()) + "\n"};
@@ -66,28 +70,36 @@ HttpPort::Answer HttpPages::Answer(const HttpPort::Request& request) {
   if (std::optional<HttpPort::Answer> refusal = Refusal(request); refusal.has_value()) {
     return *refusal;
   }
-  if (request.path == "/livez") return {.text = "ok\n"};
-  if (request.path == "/readyz") {
-    const Readiness readiness = ReadinessOf(options_.facts());
-    return {.status = readiness.is_ready ? 200 : 503,
-            .text = request.is_verbose   ? readiness.lines
-                    : readiness.is_ready ? "ok\n"
-                                         : "not ready; /readyz?verbose says why\n"};
-  }
-  if (request.path != "/metrics" && request.path != "/status.json") {
-    return {.status = request.path == "/" ? 200 : 404,
+  const std::string& path = request.path;
+  if (path == "/livez") return {.text = "ok\n"};
+  if (path != "/metrics" && path != "/status.json" && path != "/readyz") {
+    return {.status = path == "/" ? 200 : 404,
             .text = fmt::format("{}/metrics\n/status.json\n/livez\n/readyz?verbose\n",
-                                request.path == "/" ? "" : "not found; here are:\n")};
+                                path == "/" ? "" : "not found; here are:\n")};
   }
   MutexLock lock(mutex_);
-  Page& page = pages_[request.path];
+  Page& page = pages_[{path, request.is_verbose}];
   const absl::Time now = options_.now();
-  if (now - page.made > options_.age_max) page = {Make(request.path), now};
+  if (now - page.made > options_.age_max) page = {Make(request), now};
+  if (path == "/metrics") scraped_ = page.made;
   return page.answer;
 }
 
-HttpPort::Answer HttpPages::Make(const std::string& path) const {
-  if (path == "/metrics") return {.type = kMetricsType, .text = Metrics()};
+bool HttpPages::AwaitsLastScrape() {
+  MutexLock lock(mutex_);
+  const absl::Time now = options_.now();
+  if (!is_over_since_.has_value()) is_over_since_ = now;
+  return now - scraped_ < kScrapePause && scraped_ <= *is_over_since_;
+}
+
+HttpPort::Answer HttpPages::Make(const HttpPort::Request& request) const {
+  if (request.path == "/metrics") return {.type = kMetricsType, .text = Metrics()};
+  if (request.path == "/readyz") {
+    const Readiness readiness = ReadinessOf(options_.facts());
+    const char* const text = readiness.is_ready ? "ok\n" : "not ready; /readyz?verbose says why\n";
+    return {.status = readiness.is_ready ? 200 : 503,
+            .text = request.is_verbose ? readiness.lines : text};
+  }
   if (options_.status == nullptr) {
     return {.status = 404,
             .text = fmt::format("the coordinator has the status: ask the server of shard 0, {}\n",
@@ -105,6 +117,8 @@ std::string HttpPages::Metrics() const {
   if (options_.status != nullptr) AddRunMetrics(options_.status(), metrics);
   if (facts.shard.has_value()) AddShardMetrics(*facts.shard, metrics);
   if (facts.aggregator.has_value()) AddAggregatorMetrics(*facts.aggregator, metrics);
+  const bool is_over = facts.phase == Phase::kFinished || facts.phase == Phase::kFailed;
+  metrics.Gauge("run_over", "1 if the run is over, so that this server may end.", is_over ? 1 : 0);
   AddProcessMetrics(facts.counts, metrics);
   return metrics.Text();
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/time.h"
@@ -44,15 +45,15 @@ Readiness ReadinessOf(const ServerFacts& facts);
 
 /// Answers the requests that come to a server's HTTP port:
 ///
-/// | path | answer |
-/// |---|---|
-/// | `/livez` | 200 as long as the process answers |
-/// | `/readyz` | 200 if workers may come, else 503; with `?verbose`, why |
-/// | `/metrics` | the figures of this server, and of the run where the coordinator is, for
-/// Prometheus | | `/status.json` | the status of the run, where the coordinator is |
+/// - `/livez`: 200 as long as the process answers.
+/// - `/readyz`: 200 if workers may come, else 503; with `?verbose`, why.
+/// - `/metrics`: for Prometheus, the figures of this server, and where the coordinator is, of the
+///   run.
+/// - `/status.json`: the status of the run, where the coordinator is.
 ///
 /// An answer may be as old as Options::age_max: however many ask, it is made once. Over TLS,
-/// whoever may call GetStatus may read all; probes, which have no certificate, the first two.
+/// whoever may call GetStatus may read all; probes, which have no certificate, the first two
+/// without reasons.
 ///
 /// Thread-safe: guarded by its own mutex.
 class HttpPages {
@@ -81,6 +82,10 @@ class HttpPages {
 
   HttpPort::Answer Answer(const HttpPort::Request& request);
 
+  /// Returns whether the figures were asked for in the last minute, and not since the run was over,
+  /// as which it counts from the first call on.
+  bool AwaitsLastScrape();
+
  private:
   struct Page {
     HttpPort::Answer answer;
@@ -88,13 +93,16 @@ class HttpPages {
   };
 
   std::optional<HttpPort::Answer> Refusal(const HttpPort::Request& request) const;
-  HttpPort::Answer Make(const std::string& path) const;
+  HttpPort::Answer Make(const HttpPort::Request& request) const;
   std::string Metrics() const;
 
   const Options options_;  // Constant after construction.
 
   Mutex mutex_;
-  std::map<std::string, Page> pages_ ABSL_GUARDED_BY(mutex_);  // By path, of those that exist.
+  // By path, and whether it is asked verbosely, of those that exist.
+  std::map<std::pair<std::string, bool>, Page> pages_ ABSL_GUARDED_BY(mutex_);
+  absl::Time scraped_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::optional<absl::Time> is_over_since_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace slipstream

@@ -3,11 +3,14 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "common/base/allowance.h"
 #include "common/files/accept_connection.h"
 #include "common/log/log.h"
+#include "common/process/steady_time.h"
 #include "server/http/http_stream.h"
 #include "server/listen/tcp_socket.h"
 
@@ -15,6 +18,11 @@ namespace slipstream {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// The library matches some headers with std::regex, which takes some 640 bytes of stack for each
+// character. A limit of the user's (ulimit -s) may leave threads less than that.
+constexpr size_t kStackBytes = size_t{8} << 20;
+static_assert(kStackBytes > 800 * HttpStream::kRequestBytesMax);
 
 HttpPort::Request FromLibrary(const httplib::Request& request, std::vector<std::string> uris) {
   return {.path = request.path,
@@ -53,8 +61,11 @@ class HttpPort::Parser final : public httplib::Server {
     stream.BeginRequest(Clock::now() + time);
     bool is_closed = is_last;
     bool is_whole = false;
-    const auto on_head = [&](const httplib::Request& request) {
+    const auto on_head = [&](httplib::Request& request) {
       stream_of_thread = &stream;
+      // Many small ranges would multiply an answer, and the library compresses with all its might.
+      request.ranges.clear();
+      request.headers.erase("Accept-Encoding");
       // A body would be taken for the next request, and none is wanted.
       is_whole = !request.has_header("Content-Length") && !request.has_header("Transfer-Encoding");
       stream.BeginAnswer(Clock::now() + time);
@@ -72,10 +83,6 @@ class HttpPort::Parser final : public httplib::Server {
       response.status = 405;
       response.set_header("Allow", "GET, HEAD");
       return response.set_content("only GET and HEAD are answered here\n", "text/plain");
-    }
-    if (!request.ranges.empty()) {  // Many small ones could multiply an answer.
-      response.status = 416;
-      return response.set_content("ranges are not answered here\n", "text/plain");
     }
     const Answer answer = answer_(FromLibrary(request, stream_of_thread->tls().PeerUris()));
     response.status = answer.status;
@@ -102,10 +109,10 @@ HttpPort::~HttpPort() {
   loop_.reset();
   {
     MutexLock lock(mutex_);
-    for (const Connection& connection : connections_) shutdown(connection.socket, SHUT_RDWR);
+    for (const Connection& each : connections_) shutdown(each.socket.get(), SHUT_RDWR);
   }
   // The loop is gone, so that nobody else changes the list; the threads take the lock at their end.
-  for (Connection& connection : connections_) connection.thread.join();
+  for (const Connection& each : connections_) pthread_join(each.thread, nullptr);
 }
 
 absl::Status HttpPort::Start(Answerer answer) {
@@ -122,7 +129,7 @@ void HttpPort::RemoveOver() {
   for (auto place = connections_.begin(); place != connections_.end();) {
     const auto next = std::next(place);
     if (place->is_over) {
-      place->thread.join();  // It does nothing more.
+      pthread_join(place->thread, nullptr);  // It does nothing more.
       connections_.erase(place);
     }
     place = next;
@@ -136,21 +143,34 @@ void HttpPort::Take(FileDescriptor connection) {
     const auto idlest = std::ranges::min_element(connections_, {}, &Connection::idle_since);
     if (idlest->idle_since == Clock::time_point::max()) return;
     idlest->idle_since = Clock::time_point::max();
-    shutdown(idlest->socket, SHUT_RDWR);
-    // The place becomes free as soon as its thread has seen that, and the newcomer has it already:
-    // so there may be one thread more for each idle one that goes.
+    // The newcomer has its place already, before that thread has seen that it is to end.
+    shutdown(idlest->socket.get(), SHUT_RDWR);
+    if (connections_.size() >= 2 * options_.connections_max) return;
   }
   Connection& place = connections_.emplace_back();
-  place.socket = connection.get();
-  place.thread = std::thread([this, &place, mine = std::move(connection)] {
-    Serve(mine, place);
-    MutexLock ends(mutex_);
-    place.socket = -1;
-    place.is_over = true;
-  });
+  place.port = this;
+  place.socket = std::move(connection);
+  place.idle_since = Clock::now();
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, kStackBytes);
+  const int failure = pthread_create(&place.thread, &attributes, &HttpPort::Run, &place);
+  pthread_attr_destroy(&attributes);
+  if (failure != 0) connections_.pop_back();
 }
 
-void HttpPort::Serve(const FileDescriptor& connection, Connection& place) {
+void* HttpPort::Run(void* connection) {
+  Connection& place = *static_cast<Connection*>(connection);
+  place.port->Serve(place);
+  MutexLock lock(place.port->mutex_);
+  // Once it is over, nobody shuts it down any more.
+  place.socket = FileDescriptor();
+  place.is_over = true;
+  return nullptr;
+}
+
+void HttpPort::Serve(Connection& place) {
+  const FileDescriptor& connection = place.socket;
   absl::StatusOr<TlsSession> tls = TlsSession();
   if (is_encrypted()) {
     tls = TlsSession::Accept(options_.credentials, connection.get(),
@@ -162,11 +182,13 @@ void HttpPort::Serve(const FileDescriptor& connection, Connection& place) {
     MutexLock lock(mutex_);
     place.idle_since = time;
   };
+  Allowance requests(options_.requests_at_once, options_.requests_per_second);
   for (size_t request = 1; request <= Parser::kRequestsMax; ++request) {
     const Clock::time_point now = Clock::now();
     const bool is_first = request == 1;
     if (!is_first) is_idle_since(now);
     if (!stream.AwaitRequest(now + (is_first ? options_.request_time : options_.idle_time))) return;
+    if (!requests.Take(SteadyNow()).has_value()) return;
     is_idle_since(Clock::time_point::max());
     if (!parser_->AnswerOne(stream, options_.request_time, request == Parser::kRequestsMax)) return;
   }

@@ -2,6 +2,7 @@
 #define SLIPSTREAM_SERVER_HTTP_HTTP_PORT_H_
 
 #include <httplib.h>
+#include <pthread.h>
 
 #include <chrono>
 #include <cstddef>
@@ -10,7 +11,6 @@
 #include <list>
 #include <memory>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -28,8 +28,10 @@ namespace slipstream {
 /// parser of HTTP, and connections and deadlines of our own (http_stream.h).
 ///
 /// Each connection has a thread, and there are at most Options::connections_max: if one more comes,
-/// the one that has been idle for longest goes, and if none is idle, the newcomer. A request has to
-/// be there, and an answer read, within Options::request_time. Requests have no body.
+/// the one goes that has not asked for anything for longest, and if all are being answered, the
+/// newcomer. A request has to be there, and an answer read, within Options::request_time; a
+/// connection may ask `requests_at_once` times, and `requests_per_second` after that. Requests have
+/// no body.
 ///
 /// Thread-safe, as answers are given by several threads at a time.
 class HttpPort {
@@ -44,6 +46,9 @@ class HttpPort {
 
     /// How long a handshake, a request, and taking an answer may last.
     std::chrono::milliseconds request_time{5000};
+
+    double requests_at_once = 100;
+    double requests_per_second = 20;
 
     /// How long a connection may be without a request.
     std::chrono::milliseconds idle_time{60'000};
@@ -85,15 +90,19 @@ class HttpPort {
 
   /// A connection and its thread.
   struct Connection {
-    int socket = -1;  // Open, or -1 at the end.
-    std::chrono::steady_clock::time_point idle_since = std::chrono::steady_clock::time_point::max();
+    HttpPort* port = nullptr;
+    FileDescriptor socket;
+    pthread_t thread{};
+
+    // Guarded by the port's mutex. While a request is answered, `idle_since` is the latest time.
+    std::chrono::steady_clock::time_point idle_since;
     bool is_over = false;
-    std::thread thread;
   };
 
   HttpPort(Options options, std::vector<FileDescriptor> listening, uint16_t port);
   void Take(FileDescriptor connection);
-  void Serve(const FileDescriptor& connection, Connection& place);
+  static void* Run(void* connection);
+  void Serve(Connection& place);
   void RemoveOver() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Constant after construction.

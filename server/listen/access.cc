@@ -36,16 +36,16 @@ grpc::Status Access::Process(const InputMetadata& metadata, grpc::AuthContext* c
   const std::string_view authorization = Find(metadata, kTokenMetadata);
   const std::string_view method = Find(metadata, ":path");
   if (!authorization.empty()) consumed->emplace(kTokenMetadata, std::string(authorization));
-  return ToGrpc(Admit(uris, authorization, method));
+  return ToGrpc(Admit(uris, authorization, method, method));
 }
 
 absl::Status Access::Admit(const std::vector<std::string>& uris, std::string_view authorization,
-                           std::string_view method) {
+                           std::string_view method, std::string_view asked) {
   absl::Status checked = Check(uris, authorization, method);
   if (checked.ok()) return checked;
   audit_.Note({.event = "refused",
                .identity = uris.empty() ? "-" : uris.front(),
-               .method = std::string(method),
+               .method = std::string(asked),
                .reason = std::string(checked.message())});
   return checked;
 }

@@ -30,10 +30,11 @@ class Access final : public grpc::AuthMetadataProcessor {
   grpc::Status Process(const InputMetadata& metadata, grpc::AuthContext* context,
                        OutputMetadata* consumed, OutputMetadata* response) override;
 
-  /// Decides about a call of `method`, and notes a refusal. `uris` are those of the peer's
-  /// certificate, `authorization` is the metadata, or the header, of this name that it sent.
+  /// Decides whether a peer may call `method`, and notes a refusal, as one of `asked`. `uris` are
+  /// those of the peer's certificate, `authorization` is the metadata, or the header, of this name
+  /// that it sent.
   absl::Status Admit(const std::vector<std::string>& uris, std::string_view authorization,
-                     std::string_view method);
+                     std::string_view method, std::string_view asked);
 
  private:
   absl::Status Check(const std::vector<std::string>& uris, std::string_view authorization,

@@ -7,7 +7,7 @@
 namespace slipstream {
 
 /// Adds what the coordinator knows: figures of the run, of each worker (label `worker`) and of each
-/// reader (label `reader`). The number of series is bounded: per worker about 25, for as many
+/// reader (label `reader`). The number of series is bounded: per worker 18, for as many
 /// workers as have ever come, and per reader 7, for the 64 that a status lists.
 void AddRunMetrics(const v1::RunStatus& status, MetricSet& metrics);
 

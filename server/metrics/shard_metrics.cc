@@ -1,5 +1,6 @@
 #include "server/metrics/shard_metrics.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -8,10 +9,16 @@ namespace {
 
 using Labels = MetricSet::Labels;
 
-/// Adds the distribution of staleness: fine where most gradients are, and coarse beyond.
-void AddStaleness(const v1::StalenessStatus& staleness, const Labels& labels, MetricSet& metrics) {
-  const std::vector<double> bounds = {0,  1,  2,  3,  4,   6,   8,   12,  16,  24,
-                                      32, 48, 64, 96, 128, 192, 256, 384, 512, 1022};
+/// Adds the distribution of staleness: fine where most gradients are, and coarse beyond. The
+/// guard's `bound`, or 0, ends a bucket, so that it is known how many gradients exceed it.
+void AddStaleness(const v1::StalenessStatus& staleness, uint64_t bound, const Labels& labels,
+                  MetricSet& metrics) {
+  std::vector<double> bounds = {0,  1,  2,  3,  4,   6,   8,   12,  16,  24,
+                                32, 48, 64, 96, 128, 192, 256, 384, 512, 1022};
+  const auto edge = std::ranges::lower_bound(bounds, static_cast<double>(bound));
+  if (edge != bounds.end() && *edge != static_cast<double>(bound)) {
+    bounds.insert(edge, static_cast<double>(bound));
+  }
   std::vector<uint64_t> counts(bounds.size() + 1);
   size_t bucket = 0;
   for (int lag = 0; lag < staleness.histogram_size(); ++lag) {
@@ -110,7 +117,7 @@ void AddDurability(const v1::ShardStatus& status, const Labels& labels, MetricSe
 void AddShardMetrics(const v1::ShardStatus& status, MetricSet& metrics) {
   const Labels labels = {{"shard", std::to_string(status.shard())}};
   AddRounds(status, labels, metrics);
-  AddStaleness(status.staleness(), labels, metrics);
+  AddStaleness(status.staleness(), status.guard().bound(), labels, metrics);
   AddPushes(status, labels, metrics);
   AddDurability(status, labels, metrics);
   if (status.memory_limit_bytes() > 0) {

@@ -33,6 +33,11 @@ RunNews::Notes RunNews::Update(const v1::RunStatus& status, absl::Time now) {
   return notes;
 }
 
+void RunNews::AwaitCheckpoint() {
+  next_checkpoint_ = absl::InfinitePast();
+  for (auto& [number, shard] : shards_) shard.checkpoint = shard.newest;
+}
+
 void RunNews::AddServers(const v1::RunStatus& status, absl::Time now, Notes& notes) {
   if (status.phase() <= v1::WAITING_FOR_SERVERS) return;
   std::set<uint32_t> missing;
@@ -107,6 +112,7 @@ void RunNews::AddCheckpoints(const v1::RunStatus& status, absl::Time now, Notes&
   for (const v1::ShardStatus& shard : status.shards()) {
     Shard& known = shards_[shard.shard()];
     const std::optional<uint64_t> saved = CheckpointOf(shard);
+    known.newest = saved;
     if (saved.has_value()) versions.insert(*saved);
     if (!saved.has_value() || saved == known.checkpoint) is_complete = false;
     const std::string& failure = shard.checkpoint_failure();
@@ -117,9 +123,7 @@ void RunNews::AddCheckpoints(const v1::RunStatus& status, absl::Time now, Notes&
   }
   if (!is_complete || now < next_checkpoint_) return;
   next_checkpoint_ = now + kCheckpointPause;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    shards_[shard.shard()].checkpoint = CheckpointOf(shard);
-  }
+  for (auto& [number, shard] : shards_) shard.checkpoint = shard.newest;
   std::vector<LogField> fields = {{"version", *versions.begin()}};
   if (versions.size() > 1) fields.emplace_back("to_version", *versions.rbegin());
   notes.push_back(NoteOf(EventKind::kCheckpoint, false, "checkpoint complete", std::move(fields)));

@@ -36,12 +36,13 @@ class RunNews {
 
   std::vector<CoordinatorNotes::Note> Update(const v1::RunStatus& status, absl::Time now);
 
-  /// The next checkpoint is news in any case.
-  void AwaitCheckpoint() { next_checkpoint_ = absl::InfinitePast(); }
+  /// The next checkpoint is news in any case; those that are known now are not.
+  void AwaitCheckpoint();
 
  private:
   struct Shard {
     std::optional<uint64_t> checkpoint;  // Its version, when one was news, or at first.
+    std::optional<uint64_t> newest;      // That of the newest.
     std::string failure;                 // Why it could not be saved, when that was news.
     std::map<std::string, uint64_t> outcomes;
   };

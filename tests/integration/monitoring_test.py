@@ -117,6 +117,8 @@ class MonitoringTest(unittest.TestCase):
             for query in queries:
                 query = query.replace("$run_id", run_id).replace("$run", "small")
                 live.wait_for_data(query.replace("[1m]", "[10s]"))
+            for annotation in board["annotations"]["list"]:  # Mostly of what has not happened.
+                live.ask("query", query=annotation["expr"].replace("$run_id", run_id))
 
     def test_faults_raise_alerts(self):
         with cluster.scratch() as directory, Monitored(directory) as live:
@@ -129,7 +131,7 @@ class MonitoringTest(unittest.TestCase):
 
     def test_a_run_that_fails_raises_an_alert_and_is_not_ready(self):
         with cluster.scratch() as directory, \
-                Monitored(directory, **{"cluster.start_timeout": "1s"}) as live:
+                Monitored(directory, **{"cluster.start_timeout": "10s"}) as live:
             for worker in range(WORKERS):
                 live.kill_worker(worker)
             live.wait_for_alert("SlipstreamRunFailed")

@@ -16,8 +16,12 @@ constexpr std::array<std::string_view, 11> kNames = {
     "none",       "worker",     "server",    "aggregator", "phase", "change",
     "checkpoint", "evaluation", "straggler", "refusal",    "state"};
 
-/// Whose events are counted together.
-auto OwnerOf(const RunEvent& event) { return std::tuple(event.kind, event.worker, event.shard); }
+/// Whose events are counted together. One that is refused may say that it is anybody.
+auto OwnerOf(const RunEvent& event) {
+  const bool is_known = event.kind != EventKind::kRefusal;
+  return std::tuple(event.kind, is_known ? event.worker : std::nullopt,
+                    is_known ? event.shard : std::nullopt);
+}
 
 std::optional<uint32_t> NumberIn(const LogLine& line, std::string_view name) {
   const auto field = std::ranges::find(line.fields, name, &LogField::name);

@@ -101,6 +101,27 @@ TEST(HttpPagesTest, HoweverManyAskTheFiguresAreMadeOnce) {
   EXPECT_EQ(made, 2);
 }
 
+TEST(HttpPagesTest, WhoScrapesHasYetToSeeTheEndOfTheRun) {
+  HttpPages::Options options = OptionsFor(Training());
+  absl::Time now = absl::UnixEpoch();
+  options.now = [&now] { return now; };
+  HttpPages unseen(options);
+  EXPECT_FALSE(unseen.AwaitsLastScrape());
+
+  HttpPages scraped(options);
+  scraped.Answer({.path = "/metrics"});
+  now += absl::Seconds(5);
+  EXPECT_TRUE(scraped.AwaitsLastScrape());
+  now += absl::Seconds(1);
+  scraped.Answer({.path = "/metrics"});
+  EXPECT_FALSE(scraped.AwaitsLastScrape());
+
+  HttpPages long_ago(options);
+  long_ago.Answer({.path = "/metrics"});
+  now += absl::Minutes(2);
+  EXPECT_FALSE(long_ago.AwaitsLastScrape());
+}
+
 TEST(HttpPagesTest, APageOfElsewhereDoesNotReadAPortOfThisMachine) {
   HttpPages::Options options = OptionsFor(Training());
   options.is_loopback_only = true;
@@ -122,6 +143,7 @@ TEST(HttpPagesTest, WhoMayCallGetStatusMayRead) {
   HttpPages pages(options);
 
   EXPECT_EQ(pages.Answer({.path = "/readyz"}).status, 200);
+  EXPECT_EQ(pages.Answer({.path = "/readyz", .is_verbose = true}).status, 401);
   EXPECT_EQ(pages.Answer({.path = "/metrics"}).status, 401);
   EXPECT_EQ(pages.Answer({.path = "/metrics", .authorization = "Bearer wrong"}).status, 401);
   EXPECT_EQ(
@@ -132,7 +154,7 @@ TEST(HttpPagesTest, WhoMayCallGetStatusMayRead) {
             200);
   EXPECT_EQ(pages.Answer({.path = "/metrics", .uris = {"slipstream://run/other/viewer"}}).status,
             403);
-  EXPECT_EQ(audit.refusals(), 3u);
+  EXPECT_EQ(audit.refusals(), 4u);
 }
 
 }  // namespace

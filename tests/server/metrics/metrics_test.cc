@@ -72,6 +72,17 @@ TEST(ShardMetricsTest, PutEachStalenessIntoTheBucketThatEndsWithItOrBehind) {
   EXPECT_THAT(text, HasSubstr("staleness_sum{shard=\"1\"} 523776\n"));
 }
 
+TEST(ShardMetricsTest, EndABucketWithTheGuardsBound) {
+  v1::ShardStatus shard;
+  for (int lag = 0; lag < 20; ++lag) shard.mutable_staleness()->add_histogram(1);
+  shard.mutable_guard()->set_bound(10);
+  MetricSet metrics({});
+  AddShardMetrics(shard, metrics);
+
+  EXPECT_THAT(metrics.Text(), HasSubstr("staleness_bucket{shard=\"0\",le=\"10\"} 11\n"));
+  EXPECT_THAT(metrics.Text(), HasSubstr("staleness_bucket{shard=\"0\",le=\"12\"} 13\n"));
+}
+
 TEST(RunMetricsTest, HaveASeriesForEachPhaseAndStateThatThereIs) {
   v1::RunStatus status;
   status.set_phase(v1::TRAINING);
