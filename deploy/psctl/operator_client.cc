@@ -21,6 +21,10 @@ namespace {
 // How long an answer may take beyond the wait that was asked for.
 constexpr absl::Duration kAnswerTime = absl::Seconds(5);
 
+// The time for a save before the run is left: two rounds of slow workers, and a write to a slow
+// disk.
+constexpr absl::Duration kSaveTime = absl::Seconds(5);
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> PsctlCredentials(
@@ -98,6 +102,8 @@ absl::StatusOr<v1::SaveCheckpointReply> OperatorClient::SaveCheckpoint(uint64_t 
   if (!status.ok()) return Explain(status, patience);
   return reply;
 }
+
+void OperatorClient::SaveBeforeLeaving() const { (void)SaveCheckpoint(0, kSaveTime); }
 
 std::unique_ptr<StatusStream> OperatorClient::Watch(absl::Duration interval,
                                                     const StopSignal& stop) const {

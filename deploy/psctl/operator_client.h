@@ -58,6 +58,11 @@ class OperatorClient {
   /// The codes of failures are those of the call SaveCheckpoint; all are explained, as by Explain.
   absl::StatusOr<v1::SaveCheckpointReply> SaveCheckpoint(uint64_t order, absl::Duration wait) const;
 
+  /// Has all shards save before processes of the run leave it, within a few seconds. Servers that
+  /// rounds keep in step save nothing by themselves when they are told to stop. If it fails, what
+  /// came since the last checkpoint is lost.
+  void SaveBeforeLeaving() const;
+
   /// Begins to watch; does not wait. The client and `stop`, which ends every wait, must outlive
   /// the stream.
   std::unique_ptr<StatusStream> Watch(absl::Duration interval, const StopSignal& stop) const;

@@ -169,6 +169,7 @@ void NodeRun::LookForMissingNodes(absl::Time now) {
 
 int NodeRun::Leave(const std::string& why) {
   if (!options_.saves) EndTraining();
+  if (options_.saves && client_.has_value() && stop_.stopped()) client_->SaveBeforeLeaving();
   cluster_.StopWorkers(options_.arguments.stop_timeout);
   cluster_.Stop(options_.arguments.stop_timeout);
   if (JudgeNode(Facts(SteadyNow())) == NodeVerdict::kDone && status_.phase() == v1::FINISHED) {

@@ -72,7 +72,10 @@ bool RunWatch::HasTime(absl::Time now) {
   if (!stop_.stopped()) return true;
   is_preempted_ = stop_.signal() == SIGUSR1 && options_.is_preemptible &&
                   status_.phase() < v1::FINISHED && !ends_by_.has_value();
-  if (is_preempted_) return false;
+  if (is_preempted_) {
+    client_.SaveBeforeLeaving();
+    return false;
+  }
   if (!ends_by_.has_value()) ends_by_ = now + BeginToEnd();
   if (now < *ends_by_) return true;
   if (not_saved_.empty()) {

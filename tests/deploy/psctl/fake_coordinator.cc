@@ -22,7 +22,8 @@ namespace {
 /// `finished_file`.waiting exists, its run waits for workers; while `finished_file`.stalled exists,
 /// worker 1 does nothing. While `finished_file`.events exists, it tells of events; of one more once
 /// it is finished. When it is asked to end training, it finishes if `finished_file`.saves exists;
-/// if `finished_file`.hangs exists, it agrees to end but does not finish.
+/// if `finished_file`.hangs exists, it agrees to end but does not finish. When it is asked to save a
+/// checkpoint, it makes the file `finished_file`.checkpoint.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
@@ -62,6 +63,13 @@ class FakeCoordinator final : public v1::Coordinator::Service {
     }
     if (std::filesystem::exists(finished_file_ + ".hangs")) return grpc::Status::OK;
     return {grpc::StatusCode::UNAVAILABLE, "it is away"};
+  }
+
+  grpc::Status SaveCheckpoint(grpc::ServerContext*, const v1::SaveCheckpointRequest*,
+                              v1::SaveCheckpointReply* reply) override {
+    std::ofstream(finished_file_ + ".checkpoint") << "";
+    reply->set_is_complete(true);
+    return grpc::Status::OK;
   }
 
   grpc::Status WatchStatus(grpc::ServerContext* context, const v1::WatchStatusRequest* request,

@@ -40,6 +40,7 @@ TEST_F(PsctlPreemptionTest, WorkersLeaveThenServersSaveAndTheCodeSaysThatItMayGo
 
   EXPECT_EQ(Preempt(psctl, "worker"), 79);
 
+  EXPECT_TRUE(fs::exists(folder_ / "finished.checkpoint"));
   EXPECT_EQ(ReadFile(folder_ / "order"), "worker\nserver\n");
   EXPECT_THAT(Stderr(), HasSubstr("psctl: stopped by signal 10 (User defined signal 1) in epoch 2, "
                                   "after 100 updates; what there was is saved; to go on, run it "
@@ -70,6 +71,7 @@ TEST_F(PsctlPreemptionTest, WithoutCheckpointsItEndsTrainingAndSavesTheWeights) 
 
   EXPECT_EQ(Preempt(psctl, "up"), 128 + SIGUSR1);
 
+  EXPECT_FALSE(fs::exists(folder_ / "finished.checkpoint"));
   EXPECT_EQ(Summary()["weights_sha256"], "ab12");
 }
 
