@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import unittest
 
@@ -19,6 +20,14 @@ SAVING = {"durability.level": "synced", "durability.interval": "200ms"}
 SAVED = 79
 
 
+def free_ports(count):
+    sockets = [socket.create_server(("localhost", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
 def children_of(process):
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()
     return [int(child) for child in children.split()]
@@ -31,18 +40,20 @@ class Nodes:
         self.run = pathlib.Path(directory) / "run"
         self.attempt = self.run / f"attempt-{attempt}"
         self.logs = [pathlib.Path(directory) / f"node-{rank}-{attempt}.log" for rank in range(NODES)]
-        self.nodes = []
-        for rank in range(NODES):
-            # As Slurm tells it.
-            environment = {**os.environ, "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(NODES),
-                           "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7",
-                           "SLURM_RESTART_COUNT": str(attempt), "SLIPSTREAM_HOST": "localhost"}
-            with open(self.logs[rank], "wb") as log:
-                self.nodes.append(subprocess.Popen(
-                    [cluster.program("deploy/psctl/psctl"), "node", str(CONFIG), "--run-dir",
-                     str(self.run), "--workers-per-node", "2,1,1", *extra,
-                     *cluster.overrides({**SETTINGS, **settings})],
-                    env=environment, stdout=log, stderr=log))
+        self.arguments = ["--workers-per-node", "2,1,1", *extra,
+                          *cluster.overrides({**SETTINGS, **settings})]
+        self.number = attempt
+        self.nodes = [self.start(rank) for rank in range(NODES)]
+
+    def start(self, rank):
+        """Starts the psctl of a node, as Slurm does."""
+        environment = {**os.environ, "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(NODES),
+                       "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7",
+                       "SLURM_RESTART_COUNT": str(self.number), "SLIPSTREAM_HOST": "localhost"}
+        with open(self.logs[rank], "ab") as log:
+            return subprocess.Popen(
+                [cluster.program("deploy/psctl/psctl"), "node", str(CONFIG), "--run-dir",
+                 str(self.run), *self.arguments], env=environment, stdout=log, stderr=log)
 
     def __enter__(self):
         return self
@@ -86,11 +97,15 @@ class Nodes:
 
 
 class NodeTest(unittest.TestCase):
-    def test_nodes_find_each_other_and_replace_what_is_killed(self):
+    def test_nodes_find_each_other_and_what_is_killed_comes_back(self):
         with cluster.scratch() as directory, Nodes(directory, 0, ["--restart"]) as nodes:
-            nodes.wait_for_updates(10)
+            nodes.wait_for_updates(5)
             os.kill(nodes.child(1, "--shard", "1"), signal.SIGKILL)
             os.kill(nodes.child(2, "--worker", "3"), signal.SIGKILL)
+            cluster.wait_until(lambda: nodes.text().count("it starts again") == 2, "two restarts")
+            nodes.nodes[1].kill()
+            nodes.nodes[1].wait()
+            nodes.nodes[1] = nodes.start(1)
             self.assertEqual(nodes.codes(), [0, 0, 0], nodes.text())
             text = nodes.text()
             summary = nodes.summary()
@@ -154,9 +169,12 @@ class NodeTest(unittest.TestCase):
         self.assertIn("node 5 of 6 (Open MPI): worker 5;", done.stderr)
         self.assertIn("ended by        epochs", done.stdout)
 
-    def test_a_run_that_fails_ends_every_node_with_its_code(self):
-        settings = {"optimizer.learning_rate": 1e30}
-        with cluster.scratch() as directory, Nodes(directory, 0, settings=settings) as nodes:
+    def test_nodes_that_know_each_other_by_names_end_with_what_failed_their_run(self):
+        ports = free_ports(2)
+        settings = {"optimizer.learning_rate": 1e30,
+                    "cluster.servers": ",".join(f"localhost:{port}" for port in ports)}
+        with cluster.scratch() as directory, \
+                Nodes(directory, 0, ["--rendezvous", "names"], settings) as nodes:
             codes = nodes.codes()
             text = nodes.text()
         self.assertEqual(codes[0], cluster.DIVERGED, text)

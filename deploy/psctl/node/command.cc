@@ -121,16 +121,16 @@ int NodeCommand(const NodeArguments& arguments) {
                                           .servers_end_with_run = true,
                                           .starts_max = arguments.restart_max},
                               .start_timeout = spec->cluster.start_timeout};
-  if (arguments.by_names) {
-    cluster.host = "";
-    cluster.coordinator = spec->cluster.servers.front();
-  } else {
+  const bool leads = std::ranges::count(cluster.processes, ProcessName{Role::kServer, 0}) > 0;
+  if (!arguments.by_names) {
     cluster.host = arguments.host.empty() ? NodeHost() : arguments.host;
+  } else {
+    cluster.host = "";
+    if (!leads) cluster.coordinator = spec->cluster.servers.front();
   }
   const std::string told =
       fmt::format("node {} of {} ({}): {}; run directory {}", place->rank, place->size,
                   place->source, NamesText(cluster.processes), directory->path());
-  const bool leads = std::ranges::count(cluster.processes, ProcessName{Role::kServer, 0}) > 0;
   ProgressPrinter(spec->log.format).Note("psctl: " + told);
   return NodeRun({.cluster = std::move(cluster),
                   .arguments = arguments,

@@ -92,16 +92,21 @@ absl::Status Cluster::StartWorker(uint32_t worker) {
   return StartProcess({Role::kWorker, worker}, std::move(command));
 }
 
+std::string Cluster::ListenAddressOf(ProcessName name) const {
+  // A server that ended before it listened has no port yet.
+  const auto known = ParsePortFile(ReadFile(directory_.PortFilePath(name)));
+  const bool was_here = known.has_value() && known->starts_with(options_.host + ":");
+  return was_here ? *known : options_.host + kAnyPort;
+}
+
 absl::Status Cluster::StartServer(ProcessName name) {
   std::vector<std::string> command = {options_.programs.server, "--config", directory_.ConfigPath(),
                                       "--shard", std::to_string(name.number)};
   const auto add = [&command](const char* flag, const std::string& value) {
     command.insert(command.end(), {flag, value});
   };
-  if (!options_.host.empty()) {
-    add("--listen", options_.host + kAnyPort);
-    add("--port-file", directory_.PortFilePath(name));
-  }
+  if (!options_.host.empty()) add("--listen", ListenAddressOf(name));
+  add("--port-file", directory_.PortFilePath(name));
   for (const std::string& setting : options_.server_settings) add("--set", setting);
   if (name.role == Role::kAggregator) add("--aggregate", std::to_string(name.group));
   if (name != kFirst) add("--coordinator", coordinator_);
@@ -154,10 +159,7 @@ void Cluster::OnEnd(Member& member, const ProcessEnd& end) {
 
 void Cluster::StartAgain(Member& member) {
   member.starts_at.reset();
-  // A process that ended before it listened has no port yet.
-  if (const auto address = ParsePortFile(ReadFile(directory_.PortFilePath(member.name)))) {
-    std::ranges::replace(member.command, options_.host + kAnyPort, *address);
-  }
+  std::ranges::replace(member.command, options_.host + kAnyPort, ListenAddressOf(member.name));
   absl::StatusOr<ChildProcess> process = Launch(member.name, member.command, member.variables);
   member.has_ended = !process.ok();
   if (member.has_ended) {

@@ -143,6 +143,10 @@ class Cluster {
                             const std::vector<std::string>& variables = {});
   absl::Status StartOne(ProcessName name);
   absl::Status StartServer(ProcessName name);
+
+  /// Returns where a server listens: where it did if it was here before, in this run or that of an
+  /// earlier psctl that had the same directory.
+  std::string ListenAddressOf(ProcessName name) const;
   absl::Status StartWorker(uint32_t worker);
   absl::Status StartOwnWorker(uint32_t worker);
   absl::Status WaitForCoordinator();
