@@ -136,15 +136,15 @@ class Slurm:
         words = self.ask("scontrol", "-o", "show", "job", job).split()
         return next((word.split("=")[1] for word in words if word.startswith("JobState=")), "")
 
-    def wait_for_state(self, job, state):
-        cluster.wait_until(lambda: self.state(job) == state, f"job {job} to be {state}")
+    def wait_until_done(self, job):
+        """Waits until a job has completed. One that was requeued is started at once, as often as
+        need be: Slurm puts it off by two minutes, counted from the end of its last process."""
+        cluster.wait_until(lambda: self.is_done(job), f"job {job} to complete")
 
-    def start_requeued(self, job):
-        """Starts a job that was requeued; else Slurm waits for two minutes, counted from the end of
-        its last process."""
-        self.wait_for_state(job, "PENDING")
-        cluster.wait_until(lambda: self.is_started(job), f"job {job} to start again")
-
-    def is_started(self, job):
-        self.ask("scontrol", "update", f"JobId={job}", "StartTime=now")
-        return self.state(job) != "PENDING"
+    def is_done(self, job):
+        state = self.state(job)
+        if state == "PENDING":
+            self.ask("scontrol", "update", f"JobId={job}", "StartTime=now")
+        if state in ("FAILED", "CANCELLED", "TIMEOUT"):
+            raise RuntimeError(f"job {job} is {state}")
+        return state == "COMPLETED"

@@ -49,8 +49,7 @@ class SlurmTest(unittest.TestCase):
                            "the run to train")
 
         slurm.ask(*command, job)
-        slurm.start_requeued(job)
-        slurm.wait_for_state(job, "COMPLETED")
+        slurm.wait_until_done(job)
 
         first, last = (json.loads((run / f"attempt-{attempt}/summary.json").read_text())
                        for attempt in (0, 1))
