@@ -33,7 +33,7 @@ MISSING = missing()
 RUN = """version: 1
 model: {preset: mlp}
 data: {format: synthetic, train_examples: 6400, test_examples: 1000}
-training: {batch_size: 32, epochs: 10}
+training: {batch_size: 32, epochs: 7}
 evaluation: {every_epochs: 0}
 consistency: {policy: softsync, n: 1}
 optimizer: {kind: momentum, learning_rate: 0.02, momentum: 0.9}
@@ -122,7 +122,7 @@ class PodsTest(unittest.TestCase):
             cluster.psctl("certs", "init", str(certs), "--run", "demo", "--hosts",
                           "demo-servers-0.demo,demo-servers-1.demo", "--any-worker")
             run_file = pathlib.Path(directory) / "run.yaml"
-            run_file.write_text(RUN.replace("epochs: 10", "epochs: 4"))
+            run_file.write_text(RUN.replace("epochs: 7", "epochs: 3"))
             objects = manifests.helm("serving", "mtls.servers=servers", "mtls.workers=workers",
                                      run_file=run_file)
             secrets = {name: {file.name: file.read_bytes() for file in certs.iterdir()
