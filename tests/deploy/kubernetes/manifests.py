@@ -77,7 +77,7 @@ def of_kind(objects, kind):
 class Group:
     """Pods of one template: a Job of a JobSet, a Job, or a StatefulSet."""
 
-    def __init__(self, name, template, spec, *, index_label, subdomain="", after=None):
+    def __init__(self, name, template, spec, *, index_label="", subdomain="", after=None):
         self.name = name            # Pods are NAME-0, NAME-1, …
         self.template = template
         self.spec = spec            # Of the Job or StatefulSet.
@@ -86,6 +86,7 @@ class Group:
         self.subdomain = subdomain  # Its pods have the DNS names POD.SUBDOMAIN.
         self.after = after          # The name of the group that must be ready before.
         self.is_job = "completions" in spec
+        self.ends = self.is_job     # A container that ends with 0 has done its part.
 
     def labels(self, index):
         return {**self.template["metadata"]["labels"], self.index_label: str(index)}

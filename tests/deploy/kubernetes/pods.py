@@ -20,20 +20,33 @@ import manifests
 PROGRAMS = {"ps_server": "server/ps_server", "ps_worker": "worker/ps_worker",
             "psctl": "deploy/psctl/psctl"}
 
-# Makes a container's root from what the machine has, and becomes the container's command there.
-# Arguments: the root, the user, the group, the file for /etc/hosts, then mounts (source:path:mode)
-# up to "--", then the working directory, variables and the command.
+# More starts of one container are a mistake of the test.
+RESTARTS_MAX = 20
+
+# Makes a container's root and becomes the container's command there.
+# Arguments: the root, the image (or -, then the root has what the machine has), the user, the group, the
+# file for /etc/hosts, then mounts (source:path:mode) up to "--", then the working directory and
+# the command, which has the variables of this script.
 START = r"""
-root=$1 user=$2 group=$3 hosts=$4; shift 4
+root=$1 image=$2 user=$3 group=$4 hosts=$5; shift 5
 mount -t tmpfs tmpfs "$root"
+if [ "$image" != - ]; then
+  mkdir "$root/upper" "$root/work" "$root/merged"
+  mount -t overlay overlay -o "lowerdir=$image,upperdir=$root/upper,workdir=$root/work" "$root/merged"
+  root=$root/merged
+fi
 cd "$root"
-mkdir -p usr proc dev etc opt/slipstream/bin
-mount --bind /usr usr; mount -o remount,bind,ro usr
-for link in bin lib lib64; do ln -s usr/$link $link; done
+mkdir -p proc dev etc
+if [ "$image" = - ]; then
+  mkdir usr
+  mount --bind /usr usr; mount -o remount,bind,ro usr
+  for link in bin lib lib64; do ln -s usr/$link $link; done
+fi
 mount --rbind /dev dev; mount -t proc proc proc
 touch etc/hosts; mount --bind "$hosts" etc/hosts
 while [ "$1" != -- ]; do
   source=${1%%:*} rest=${1#*:}; path=${rest%%:*} mode=${rest#*:}; shift
+  mkdir -p "./${path%/*}"
   if [ -d "$source" ]; then mkdir -p ".$path"; else touch ".$path"; fi
   mount --bind "$source" ".$path"
   if [ "$mode" = ro ]; then mount -o remount,bind,ro ".$path"; fi
@@ -41,8 +54,8 @@ done
 shift
 directory=$1; shift
 mount -o remount,ro "$root"
-exec chroot --userspec="$user:$group" --groups="$group" "$root" \
-  /usr/bin/setpriv --no-new-privs /usr/bin/env -i -C "$directory" "$@"
+exec setpriv --no-new-privs unshare --root="$root" --wd="$directory" --setgid="$group" \
+  --setuid="$user" "$@"
 """
 
 
@@ -69,22 +82,28 @@ class Pod:
 class Pods:
     """The pods of some objects. Use it in a `with`; only `step` does anything, which `wait` calls."""
 
-    def __init__(self, network, directory, objects, secrets=None):
-        """`secrets` has the files of each Secret, by the Secret's name."""
+    def __init__(self, network, directory, objects, secrets=None, image=None):
+        """`secrets` has the files of each Secret, by the Secret's name. `image` is the root of the
+        image; without one the programs are those of this build."""
+        self.image = image
         self.network = network
         self.directory = pathlib.Path(directory)
         self.objects = manifests.by_name(objects)
-        self.groups = manifests.groups(objects)
         self.secrets = secrets or {}
         self.hosts = self.directory / "hosts"   # The network's file: all see the same names.
         self.free_nodes = list(range(len(network.names)))
         self.pods = {}       # (group, index): the newest pod.
         self.history = []    # All pods.
-        self.succeeded = {name: set() for name in self.groups}
-        self.failures = {name: {} for name in self.groups}
+        self.use(manifests.groups(objects))
         self.failed = {}     # Group: why its job has failed.
         self.complete = False   # The JobSet has succeeded.
         self.known_names = None
+
+    def use(self, groups):
+        """Takes these groups of pods in place of those of the objects."""
+        self.groups = groups
+        self.succeeded = {name: set() for name in groups}
+        self.failures = {name: {} for name in groups}
 
     def __enter__(self):
         return self
@@ -109,7 +128,7 @@ class Pods:
 
     def logs(self):
         return "\n".join(f"--- {pod.name} ({pod.code()})\n"
-                         + "".join((self.directory / f"{pod.name}.log").read_text().splitlines(True)[-25:])
+                         + "".join((self.directory / f"{pod.name}.log").read_text().splitlines(True)[-10:])
                          for pod in self.history)
 
     def pod(self, group, index):
@@ -191,13 +210,15 @@ class Pods:
 
     def _ended(self, group, index, pod):
         """Decides what follows from the end of a pod."""
+        if group.ends and pod.code() == 0:
+            self.succeeded[group.name].add(index)
+            return
         if not group.is_job:
             # A container is started again in its pod; an evicted pod is made anew.
             self.pods.pop((group.name, index))
+            if sum(one.group is group and one.index == index for one in self.history) > RESTARTS_MAX:
+                raise AssertionError(f"{pod.name} ends again and again\n{self.logs()}")
             self._start(group, index, None if pod.disrupted else pod.node)
-            return
-        if pod.code() == 0:
-            self.succeeded[group.name].add(index)
             return
         del self.pods[group.name, index]
         action = next((rule["action"] for rule in group.spec["podFailurePolicy"]["rules"]
@@ -232,19 +253,20 @@ class Pods:
         security = group.template["spec"]["securityContext"]
         folder = self.directory / "pods" / f"{pod.name}-{attempt}"
         (folder / "root").mkdir(parents=True)
-        mounts = [f"{pathlib.Path(cluster.program(path)).resolve()}:/opt/slipstream/bin/{name}:ro"
-                  for name, path in PROGRAMS.items()]
+        mounts = [] if self.image else [
+            f"{pathlib.Path(cluster.program(path)).resolve()}:/opt/slipstream/bin/{name}:ro"
+            for name, path in PROGRAMS.items()]
         for mount in group.container["volumeMounts"]:
             source = self._volume(group, index, mount["name"], folder)
             mounts.append(f"{source}:{mount['mountPath']}:{'ro' if mount.get('readOnly') else 'rw'}")
-        variables = [f"{key}={value}" for key, value in group.environment(index).items()]
         pod.log = open(self.directory / f"{pod.name}.log", "ab")
         pod.process = subprocess.Popen(
             self.network.on(pod.node, "unshare", "--mount", "--propagation", "private", "sh", "-ec",
-                            START, "start", folder / "root", security["runAsUser"],
-                            security["fsGroup"], self.hosts, *mounts, "--",
-                            group.container["workingDir"], *variables, *group.command(index)),
-            stdout=pod.log, stderr=pod.log)
+                            START, "start", folder / "root", self.image or "-",
+                            security["runAsUser"], security["fsGroup"], self.hosts, *mounts, "--",
+                            group.container["workingDir"], *group.command(index)),
+            stdout=pod.log, stderr=pod.log,
+            env={"PATH": os.environ["PATH"], **group.environment(index)})
 
     def _volume(self, group, index, name, folder):
         """Returns the directory of a volume, made and filled if it is new."""
@@ -256,6 +278,8 @@ class Pods:
         if "persistentVolumeClaim" in volume:
             return self._directory(
                 self.directory / "claims" / volume["persistentVolumeClaim"]["claimName"], owner)
+        if "hostPath" in volume:
+            return volume["hostPath"]["path"]
         made = self._directory(folder / name, owner)
         if "configMap" in volume:
             files = self.objects[f"ConfigMap/{volume['configMap']['name']}"]["data"]
