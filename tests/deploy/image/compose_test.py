@@ -1,6 +1,5 @@
 """The image's root, laid out from a bundle, and deploy/compose.yaml run in it by the harness of
 tests/deploy/kubernetes."""
-import os
 import pathlib
 import re
 import subprocess
@@ -75,14 +74,7 @@ def groups_of(text, variables):
     return groups
 
 
-def missing():
-    """Returns why no containers can be run here; empty if they can."""
-    if os.geteuid() != 0:
-        return "containers are made only as root, and this user is not"
-    return network.enter() or ""
-
-
-MISSING = missing()
+MISSING = pods.missing()
 
 
 class ImageTest(unittest.TestCase):

@@ -16,6 +16,7 @@ import urllib.request
 
 import cluster
 import manifests
+import network
 
 PROGRAMS = {"ps_server": "server/ps_server", "ps_worker": "worker/ps_worker",
             "psctl": "deploy/psctl/psctl"}
@@ -59,6 +60,18 @@ exec setpriv --no-new-privs unshare --root="$root" --wd="$directory" --setgid="$
 """
 
 
+def missing():
+    """Returns why no pods can be run here; empty if they can. Starts this program again in namespaces
+    of its own (network.enter)."""
+    if os.geteuid() != 0:
+        return "containers are made only as root, and this user is not"
+    reason = network.enter()
+    if reason is not None:
+        return reason
+    other = subprocess.run(["setpriv", "--reuid=65532", "--clear-groups", "true"], check=False)
+    return "" if other.returncode == 0 else "processes of another user cannot be started here"
+
+
 class Pod:
     """A process with a name and an address."""
 
@@ -82,16 +95,16 @@ class Pod:
 class Pods:
     """The pods of some objects. Use it in a `with`; only `step` does anything, which `wait` calls."""
 
-    def __init__(self, network, directory, objects, secrets=None, image=None):
+    def __init__(self, net, directory, objects, secrets=None, image=None):
         """`secrets` has the files of each Secret, by the Secret's name. `image` is the root of the
         image; without one the programs are those of this build."""
         self.image = image
-        self.network = network
+        self.network = net
         self.directory = pathlib.Path(directory)
         self.objects = manifests.by_name(objects)
         self.secrets = secrets or {}
         self.hosts = self.directory / "hosts"   # The network's file: all see the same names.
-        self.free_nodes = list(range(len(network.names)))
+        self.free_nodes = list(range(len(net.names)))
         self.pods = {}       # (group, index): the newest pod.
         self.history = []    # All pods.
         self.use(manifests.groups(objects))

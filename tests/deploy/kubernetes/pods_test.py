@@ -1,10 +1,8 @@
 """The manifests of deploy/kubernetes, run by the harness of pods.py: runs end well although pods,
 servers and nodes are lost."""
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 import unittest
 
@@ -15,20 +13,8 @@ import manifests
 import network
 import pods
 
+MISSING = manifests.missing() or pods.missing()
 
-
-def missing():
-    """Returns why no pods can be run here; empty if they can."""
-    if manifests.missing() or os.geteuid() != 0:
-        return manifests.missing() or "containers are made only as root, and this user is not"
-    reason = network.enter()
-    if reason is not None:
-        return reason
-    other = subprocess.run(["chroot", "--userspec=65532:65532", "/", "/bin/true"], check=False)
-    return "" if other.returncode == 0 else "processes of another user cannot be started here"
-
-
-MISSING = missing()
 # A run of some ten seconds.
 RUN = """version: 1
 model: {preset: mlp}
