@@ -133,7 +133,10 @@ class Pods:
     def wait(self, condition, what):
         def look():
             self.step()
-            return condition()
+            found = condition()
+            if self.failed and not found:
+                raise AssertionError(f"{what}: {self.failed}")
+            return found
         try:
             cluster.wait_until(look, what)
         except AssertionError as error:
