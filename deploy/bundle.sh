@@ -140,7 +140,8 @@ copy_licenses() {
     fi
   done
 }
-copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/include/{spdlog/spdlog,utf8cpp/utf8}.h
+copy_licenses "$archives"/* /usr/include/{CLI/CLI,nlohmann/json}.hpp /usr/include/{spdlog/spdlog,utf8cpp/utf8}.h \
+  /usr/share/nodejs/chart.js/dist/chart.mjs  # Is in the page of ps_server.
 for library in "$bundle"/lib/*; do copy_licenses "$(library_file "${library##*/}")"; done
 cp LICENSE README.md "$bundle/"
 

@@ -12,8 +12,8 @@ checks need. Packages that are installed already are left alone; where none is m
 run and no rights are needed. Works as root or through sudo, on Debian 12 and Ubuntu 24.04.
 
   --dev         also clang, clang-tidy, clang-format, the sanitizers' libraries, Google Benchmark,
-                shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh, fish, Prometheus, Slurm, Open MPI, and Python's
-                NumPy, PyTorch, protobuf, gRPC, YAML and JSON Schema; and, once per user, a Python
+                shellcheck, pyflakes, iproute2, nftables, e2fsprogs, zsh, fish, Prometheus, Slurm, Open MPI, Chromium,
+                TypeScript, and Python's NumPy, PyTorch, protobuf, gRPC, YAML and JSON Schema; and, once per user, a Python
                 environment with PyPI's PyTorch in ~/.cache/slipstream/python: 3 GB to download,
                 6 GB there. Without it, the tests with a current PyTorch are skipped. Likewise
                 kubectl, helm and Kubernetes' schemas in ~/.cache/slipstream/kubernetes (67 MB).
@@ -32,15 +32,18 @@ build_packages=(
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libabsl-dev libspdlog-dev libfmt-dev libyaml-cpp-dev libcli11-dev nlohmann-json3-dev
   libdnnl-dev libgloo-dev zlib1g-dev libxxhash-dev libssl-dev libutfcpp-dev
-  libcpp-httplib-dev prometheus-cpp-dev
+  libcpp-httplib-dev prometheus-cpp-dev esbuild node-chart.js
   libgtest-dev libgmock-dev
   python3-dev pybind11-dev patchelf
 )
 dev_packages=(
   clang lld clang-tidy clang-format libclang-rt-dev libbenchmark-dev shellcheck pyflakes3
   iproute2 nftables e2fsprogs zsh fish openssl prometheus slurmctld slurmd slurm-client munge openmpi-bin
+  node-typescript
   python3-venv python3-numpy python3-protobuf python3-grpcio python3-jsonschema python3-yaml python3-torch
 )
+# Ubuntu has Chromium as a snap only. The tests that need it are skipped without it.
+grep -qs '^ID=ubuntu$' /etc/os-release || dev_packages+=(chromium chromium-driver)
 benchmark_packages=(libopenblas0-pthread libopenmpi-dev openmpi-bin)
 
 packages=("${build_packages[@]}")
@@ -121,8 +124,9 @@ make_python() {
   # An upgrade of the system's Python breaks the environment, so that it has to be tried.
   cmp --silent "$wanted" "$folder/installed.txt" &&
     "$folder/bin/python3" -c "import torch" 2>/dev/null && return
-  echo "setup: downloading PyTorch and what it needs into $folder: 3 GB, and 6 GB there, once"
-  if /usr/bin/python3 -m venv --clear "$folder" &&
+  echo "setup: downloading the packages of $wanted into $folder: with PyTorch 3 GB, and 6 GB there, once"
+  # What is there and works stays, and only what is new is downloaded.
+  if { "$folder/bin/python3" -c "import torch" 2>/dev/null || /usr/bin/python3 -m venv --clear "$folder"; } &&
     "$folder/bin/python3" -m pip install --no-cache-dir --requirement "$wanted"; then
     cp "$wanted" "$folder/installed.txt"
   else

@@ -4,10 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/alarms/run_alarms.h"
 #include "common/base/printable.h"
 #include "common/config/server_address.h"
 #include "common/json/json_text.h"
 #include "common/json/message_json.h"
+#include "server/http/page/page.h"
 #include "server/metrics/run_metrics.h"
 #include "server/metrics/shard_metrics.h"
 
@@ -19,6 +21,9 @@ constexpr char kSameAs[] = "/slipstream.v1.Coordinator/GetStatus";
 
 // Whoever scrapes does so more often than that.
 constexpr absl::Duration kScrapePause = absl::Minutes(1);
+constexpr char kStreamPath[] = "/status/stream";
+constexpr char kPaths[] = "/metrics\n/status.json\n/status/stream\n/livez\n/readyz?verbose\n";
+constexpr char kPageType[] = "text/html; charset=utf-8";
 
 constexpr char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -31,7 +36,28 @@ bool IsLoopbackHost(const std::string& host) {
   return false;
 }
 
+const char* NameOf(Alarm::Level level) {
+  switch (level) {
+    case Alarm::Level::kNote:
+      return "note";
+    case Alarm::Level::kWarning:
+      return "warning";
+    case Alarm::Level::kAlarm:
+      return "alarm";
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string EventText(const v1::RunStatus& status) {
+  auto alarms = nlohmann::ordered_json::array();
+  for (const Alarm& alarm : AlarmsOf(status)) {
+    alarms.push_back({{"level", NameOf(alarm.level)}, {"text", alarm.text}});
+  }
+  return fmt::format("event: alarms\ndata: {}\n\ndata: {}\n\n", JsonCompact(alarms),
+                     JsonCompact(MessageJson(status)));
+}
 
 Readiness ReadinessOf(const ServerFacts& facts) {
   Readiness readiness;
@@ -71,16 +97,31 @@ HttpPort::Answer HttpPages::Answer(const HttpPort::Request& request) {
     return *refusal;
   }
   const std::string& path = request.path;
+  const bool has_run = options_.status != nullptr;
   if (path == "/livez") return {.text = "ok\n"};
-  if (path != "/metrics" && path != "/status.json" && path != "/readyz") {
-    return {.status = path == "/" ? 200 : 404,
-            .text = fmt::format("{}/metrics\n/status.json\n/livez\n/readyz?verbose\n",
-                                path == "/" ? "" : "not found; here are:\n")};
+  if (path == "/" && has_run) {
+    return {
+        .type = kPageType, .text = std::string(RunPage()), .policy = std::string(RunPagePolicy())};
   }
+  if (path == "/") {
+    return {.text = fmt::format("the page of the run is at the coordinator's HTTP port, which this "
+                                "names: psctl status --coordinator {}\n\nHere are:\n{}",
+                                options_.coordinator, kPaths)};
+  }
+  if (path == kStreamPath && has_run) {
+    return {.event = [this] { return Kept(kStreamPath, false).text; }};
+  }
+  for (const char* const kept : {"/metrics", "/readyz", "/status.json", kStreamPath}) {
+    if (path == kept) return Kept(path, request.is_verbose);
+  }
+  return {.status = 404, .text = fmt::format("not found; here are:\n{}", kPaths)};
+}
+
+HttpPort::Answer HttpPages::Kept(const std::string& path, bool is_verbose) {
   MutexLock lock(mutex_);
-  Page& page = pages_[{path, request.is_verbose}];
+  Page& page = pages_[{path, is_verbose}];
   const absl::Time now = options_.now();
-  if (now - page.made > options_.age_max) page = {Make(request), now};
+  if (now - page.made > options_.age_max) page = {Make(path, is_verbose), now};
   if (path == "/metrics") scraped_ = page.made;
   return page.answer;
 }
@@ -92,19 +133,19 @@ bool HttpPages::AwaitsLastScrape() {
   return now - scraped_ < kScrapePause && scraped_ <= *is_over_since_;
 }
 
-HttpPort::Answer HttpPages::Make(const HttpPort::Request& request) const {
-  if (request.path == "/metrics") return {.type = kMetricsType, .text = Metrics()};
-  if (request.path == "/readyz") {
+HttpPort::Answer HttpPages::Make(const std::string& path, bool is_verbose) const {
+  if (path == "/metrics") return {.type = kMetricsType, .text = Metrics()};
+  if (path == "/readyz") {
     const Readiness readiness = ReadinessOf(options_.facts());
     const char* const text = readiness.is_ready ? "ok\n" : "not ready; /readyz?verbose says why\n";
-    return {.status = readiness.is_ready ? 200 : 503,
-            .text = request.is_verbose ? readiness.lines : text};
+    return {.status = readiness.is_ready ? 200 : 503, .text = is_verbose ? readiness.lines : text};
   }
   if (options_.status == nullptr) {
     return {.status = 404,
             .text = fmt::format("the coordinator has the status: ask the server of shard 0, {}\n",
                                 options_.coordinator)};
   }
+  if (path == kStreamPath) return {.text = EventText(options_.status())};
   return {.type = "application/json", .text = JsonText(MessageJson(options_.status()))};
 }
 

@@ -43,13 +43,19 @@ struct Readiness {
 };
 Readiness ReadinessOf(const ServerFacts& facts);
 
+/// Returns two events: `alarms` with what AlarmsOf says of the status, and a message with the
+/// status as JSON on one line.
+std::string EventText(const v1::RunStatus& status);
+
 /// Answers the requests that come to a server's HTTP port:
 ///
 /// - `/livez`: 200 as long as the process answers.
 /// - `/readyz`: 200 if workers may come, else 503; with `?verbose`, why.
 /// - `/metrics`: for Prometheus, the figures of this server, and where the coordinator is, of the
 ///   run.
+/// - `/`: a page that shows the run to people, where the coordinator is.
 /// - `/status.json`: the status of the run, where the coordinator is.
+/// - `/status/stream`: the same again and again, as server-sent events (EventText).
 ///
 /// An answer may be as old as Options::age_max: however many ask, it is made once. Over TLS,
 /// whoever may call GetStatus may read all; probes, which have no certificate, the first two
@@ -93,7 +99,9 @@ class HttpPages {
   };
 
   std::optional<HttpPort::Answer> Refusal(const HttpPort::Request& request) const;
-  HttpPort::Answer Make(const HttpPort::Request& request) const;
+  /// Returns the answer for a path that has one, made now or kept.
+  HttpPort::Answer Kept(const std::string& path, bool is_verbose);
+  HttpPort::Answer Make(const std::string& path, bool is_verbose) const;
   std::string Metrics() const;
 
   const Options options_;  // Constant after construction.

@@ -1,8 +1,10 @@
 #include "server/http/http_port.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <utility>
 
@@ -32,6 +34,26 @@ HttpPort::Request FromLibrary(const httplib::Request& request, std::vector<std::
           .authorization = request.get_header_value("Authorization")};
 }
 
+/// The headers of every answer: nothing is kept by others, and no page of elsewhere may show or
+/// read what is here.
+const httplib::Headers& CommonHeaders() {
+  static const auto& headers = *new httplib::Headers{{"Cache-Control", "no-store"},
+                                                     {"X-Content-Type-Options", "nosniff"},
+                                                     {"X-Frame-Options", "DENY"},
+                                                     {"Referrer-Policy", "no-referrer"}};
+  return headers;
+}
+
+/// Returns the head of a stream, which ends with its connection.
+std::string HeadOfStream(const HttpPort::Answer& answer) {
+  std::string head;
+  for (const auto& [name, value] : CommonHeaders()) head += fmt::format("{}: {}\r\n", name, value);
+  return fmt::format(
+      "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n{}"
+      "Content-Security-Policy: {}\r\n\r\n",
+      head, answer.policy);
+}
+
 }  // namespace
 
 /// The library's server without its sockets and threads. It is given a stream, and reads and
@@ -41,19 +63,16 @@ class HttpPort::Parser final : public httplib::Server {
   /// The most requests over one connection.
   static constexpr size_t kRequestsMax = 10'000;
 
-  /// `idle_time` is told to peers.
-  Parser(Answerer answer, std::chrono::milliseconds idle_time) : answer_(std::move(answer)) {
-    set_keep_alive_timeout(std::chrono::duration_cast<std::chrono::seconds>(idle_time).count());
+  Parser(Answerer answer, const HttpPort::Options& options)
+      : answer_(std::move(answer)), options_(options) {
+    const auto idle_time = std::chrono::duration_cast<std::chrono::seconds>(options_.idle_time);
+    set_keep_alive_timeout(idle_time.count());  // Is told to peers.
     set_keep_alive_max_count(kRequestsMax);
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
       Route(request, response);
       return HandlerResponse::Handled;
     });
-    // Nothing is kept by others, and no page of elsewhere may show or read what is here.
-    set_default_headers({{"Cache-Control", "no-store"},
-                         {"X-Content-Type-Options", "nosniff"},
-                         {"X-Frame-Options", "DENY"},
-                         {"Content-Security-Policy", "default-src 'self' 'unsafe-inline' data:"}});
+    set_default_headers(CommonHeaders());
   }
 
   /// Returns whether the connection may be used again.
@@ -71,28 +90,63 @@ class HttpPort::Parser final : public httplib::Server {
       stream.BeginAnswer(Clock::now() + time);
     };
     // What follows a head that was not understood cannot be, either.
-    return process_request(stream, is_last, is_closed, on_head) && !is_closed && is_whole;
+    return process_request(stream, is_last, is_closed, on_head) && !is_closed && is_whole &&
+           !stream.is_over();
   }
 
  private:
   // The library hands its request on, but not the stream that it came from.
-  static thread_local const HttpStream* stream_of_thread;
+  static thread_local HttpStream* stream_of_thread;
 
-  void Route(const httplib::Request& request, httplib::Response& response) const {
+  void Route(const httplib::Request& request, httplib::Response& response) {
     if (request.method != "GET" && request.method != "HEAD") {
       response.status = 405;
       response.set_header("Allow", "GET, HEAD");
       return response.set_content("only GET and HEAD are answered here\n", "text/plain");
     }
     const Answer answer = answer_(FromLibrary(request, stream_of_thread->tls().PeerUris()));
+    if (answer.event != nullptr && request.method == "GET") {
+      if (streams_.fetch_add(1) < options_.streams_max) {
+        Stream(answer, *stream_of_thread);
+        stream_of_thread->End();
+        --streams_;
+        return;
+      }
+      --streams_;
+      response.status = 503;
+      return response.set_content("too many pages are open\n", "text/plain");
+    }
     response.status = answer.status;
+    response.set_header("Content-Security-Policy", answer.policy);
     response.set_content(answer.text, answer.type);
   }
 
+  // The library's own streams would need its sockets. Returns when the stream is to end.
+  void Stream(const Answer& answer, HttpStream& stream) const {
+    std::string text = HeadOfStream(answer);
+    Clock::time_point deadline = Clock::time_point::max();
+    Clock::time_point due{};
+    do {
+      if (stream.IsTaken()) {
+        text += answer.event();
+        deadline = Clock::now() + options_.request_time;
+        stream.BeginAnswer(deadline);
+        if (stream.write(text.data(), text.size()) < 0) return;
+        text.clear();
+      } else if (Clock::now() > deadline) {
+        return;
+      }
+      due = Clock::now();
+      due += options_.event_interval - due.time_since_epoch() % options_.event_interval;
+    } while (stream.AwaitSilence(due));
+  }
+
   const Answerer answer_;
+  const HttpPort::Options& options_;
+  std::atomic<size_t> streams_ = 0;
 };
 
-thread_local const HttpStream* HttpPort::Parser::stream_of_thread = nullptr;
+thread_local HttpStream* HttpPort::Parser::stream_of_thread = nullptr;
 
 absl::StatusOr<std::unique_ptr<HttpPort>> HttpPort::Listen(Options options) {
   absl::StatusOr<TcpSockets> sockets =
@@ -116,7 +170,7 @@ HttpPort::~HttpPort() {
 }
 
 absl::Status HttpPort::Start(Answerer answer) {
-  parser_ = std::make_unique<Parser>(std::move(answer), options_.idle_time);
+  parser_ = std::make_unique<Parser>(std::move(answer), options_);
   absl::StatusOr<std::unique_ptr<AcceptLoop>> loop = AcceptLoop::Start(
       std::move(listening_), AcceptConnection,
       [this](FileDescriptor connection, const FileDescriptor&) { Take(std::move(connection)); });

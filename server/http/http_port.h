@@ -33,6 +33,11 @@ namespace slipstream {
 /// connection may ask `requests_at_once` times, and `requests_per_second` after that. Requests have
 /// no body.
 ///
+/// An answer may go on as a stream of events, at most Options::streams_max at a time. An event is
+/// made when the one before has been taken, so that a slow peer gets fewer of them and none that is
+/// old; it has to be taken within Options::request_time. A stream ends with the port, and when the
+/// peer closes the connection or sends more.
+///
 /// Thread-safe, as answers are given by several threads at a time.
 class HttpPort {
  public:
@@ -43,6 +48,7 @@ class HttpPort {
     /// Without an authority nothing is encrypted.
     CredentialFiles credentials;
     size_t connections_max = 32;
+    size_t streams_max = 16;
 
     /// How long a handshake, a request, and taking an answer may last.
     std::chrono::milliseconds request_time{5000};
@@ -52,6 +58,10 @@ class HttpPort {
 
     /// How long a connection may be without a request.
     std::chrono::milliseconds idle_time{60'000};
+
+    /// Streams send their events at the multiples of this of the steady clock: all at once, so that
+    /// what they send has to be made once.
+    std::chrono::milliseconds event_interval{1000};
   };
 
   /// What is asked for.
@@ -68,6 +78,12 @@ class HttpPort {
     int status = 200;
     std::string type = "text/plain; charset=utf-8";
     std::string text;
+
+    /// What a browser may do with the answer: nothing.
+    std::string policy = "default-src 'none'; frame-ancestors 'none'";
+
+    /// Set if the answer is a stream: returns the next event, as text/event-stream has it.
+    std::function<std::string()> event = nullptr;
   };
   using Answerer = std::function<Answer(const Request&)>;
 

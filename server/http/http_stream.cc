@@ -1,8 +1,12 @@
 #include "server/http/http_stream.h"
 
+#include <linux/sockios.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace slipstream {
@@ -33,14 +37,34 @@ ssize_t HttpStream::read(char* bytes, size_t size) {
   return static_cast<ssize_t>(taken);
 }
 
-ssize_t HttpStream::write(const char* bytes, size_t size) {
-  const ssize_t written = tls_.Write(connection_, {bytes, size}, deadline_);
-  if (written < 0) {
-    // What the peer does not take would stay in the system's memory after the connection is closed.
-    const linger none = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(connection_, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+bool HttpStream::IsTaken() const {
+  int left = 0;
+  return ioctl(connection_, SIOCOUTQ, &left) == 0 && left == 0;
+}
+
+bool HttpStream::AwaitSilence(Clock::time_point until) const {
+  if (begin_ < end_) return false;
+  while (true) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    if (left.count() <= 0) return true;
+    pollfd event = {.fd = connection_, .events = POLLIN | POLLRDHUP, .revents = 0};
+    const int ready = poll(&event, 1, static_cast<int>(left.count()));
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return false;
   }
+}
+
+ssize_t HttpStream::write(const char* bytes, size_t size) {
+  if (is_over_) return -1;
+  const ssize_t written = tls_.Write(connection_, {bytes, size}, deadline_);
+  if (written < 0) End();
   return written;
+}
+
+void HttpStream::End() {
+  is_over_ = true;
+  // What the peer does not take would stay in the system's memory after the connection is closed.
+  const linger none = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(connection_, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
 // Nobody asks: access is decided by certificates, and the log names peers by them.

@@ -40,6 +40,17 @@ class HttpStream final : public httplib::Stream {
   void BeginRequest(Clock::time_point until);
   void BeginAnswer(Clock::time_point until) { deadline_ = until; }
 
+  /// Returns whether the peer's machine has taken all that was written.
+  bool IsTaken() const;
+
+  /// Waits until `until`. Returns false at once if the peer sends something or closes the
+  /// connection, and if this process does.
+  bool AwaitSilence(Clock::time_point until) const;
+
+  /// Ends the connection: nothing more is written, and what the peer has not taken is forgotten.
+  void End();
+  bool is_over() const { return is_over_; }
+
   const TlsSession& tls() const { return tls_; }
 
   // httplib::Stream:
@@ -58,6 +69,7 @@ class HttpStream final : public httplib::Stream {
   TlsSession tls_;
   Clock::time_point deadline_ = Clock::time_point::min();
   size_t bytes_left_ = 0;  // Of the request.
+  bool is_over_ = false;
 
   // What was read and not taken yet: the library takes the lines of a request byte by byte.
   std::array<char, 4096> buffer_;

@@ -80,7 +80,7 @@ def run_tests(config, targets, *options):
 
 def check_format():
     files = [str(path.relative_to(ROOT)) for path in tidy.files(ROOT)
-             if path.suffix in tidy.CODE_SUFFIXES]
+             if path.suffix in tidy.CODE_SUFFIXES | {".ts"}]
     results = run_check(["clang-format", "--dry-run", "-Werror", *files])
     results.failures = [("clang-format -i THE FILES NAMED ABOVE", "") for _ in results.failures]
     return results

@@ -14,7 +14,9 @@ namespace slipstream {
 namespace {
 
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
+using testing::StartsWith;
 
 ServerFacts Training() {
   ServerFacts facts = {.run = 0xC0FFEE, .phase = Phase::kTraining};
@@ -82,6 +84,47 @@ TEST(HttpPagesTest, ServersHaveTheirOwnFiguresAndTheCoordinatorThoseOfTheRun) {
   HttpPages with(options);
   EXPECT_THAT(with.Answer({.path = "/metrics"}).text, HasSubstr("slipstream_run_epoch{"));
   EXPECT_EQ(nlohmann::json::parse(with.Answer({.path = "/status.json"}).text)["epochs"], 3);
+}
+
+TEST(HttpPagesTest, TheRunHasAPageWhereTheCoordinatorIs) {
+  HttpPages::Options options = OptionsFor(Training());
+  HttpPages without(options);
+  EXPECT_THAT(without.Answer({.path = "/"}).text,
+              HasSubstr("psctl status --coordinator server-0:7070"));
+  EXPECT_EQ(without.Answer({.path = "/status/stream"}).status, 404);
+
+  options.status = [] { return v1::RunStatus(); };
+  HttpPages with(options);
+  const HttpPort::Answer page = with.Answer({.path = "/"});
+  EXPECT_THAT(page.type, StartsWith("text/html"));
+  EXPECT_THAT(page.text, StartsWith("<!doctype html>"));
+  EXPECT_THAT(page.text, HasSubstr("Chart.js"));  // Its licence asks to be named.
+  EXPECT_THAT(page.policy, HasSubstr("default-src 'none'; script-src 'sha256-"));
+  EXPECT_THAT(page.policy, Not(HasSubstr("unsafe")));
+  EXPECT_THAT(with.Answer({.path = "/livez"}).policy, HasSubstr("default-src 'none'"));
+}
+
+TEST(HttpPagesTest, AStreamSendsTheStatusAndItsAlarmsMadeOnceForAll) {
+  int made = 0;
+  HttpPages::Options options = OptionsFor(Training());
+  options.status = [&made] {
+    ++made;
+    v1::RunStatus status;
+    status.set_phase(v1::FAILED);
+    status.set_failure("no\nworkers");
+    return status;
+  };
+  HttpPages pages(options);
+  const HttpPort::Answer first = pages.Answer({.path = "/status/stream"});
+  const HttpPort::Answer second = pages.Answer({.path = "/status/stream"});
+  ASSERT_TRUE(first.event != nullptr && second.event != nullptr);
+  const std::string event = first.event();
+  EXPECT_EQ(second.event(), event);
+  EXPECT_EQ(made, 1);
+  EXPECT_THAT(event, MatchesRegex("event: alarms\ndata: [^\n]*\n\ndata: [^\n]*\n\n"));
+  EXPECT_THAT(event, StartsWith("event: alarms\ndata: [{\"level\":\"alarm\",\"text\":"));
+  const std::string status = event.substr(event.find("\n\ndata: ") + 8);
+  EXPECT_EQ(nlohmann::json::parse(status)["failure"], "no\nworkers");
 }
 
 TEST(HttpPagesTest, HoweverManyAskTheFiguresAreMadeOnce) {

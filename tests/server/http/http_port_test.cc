@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -144,6 +146,112 @@ TEST(HttpPortTest, EndsWithConnectionsThatAreOpen) {
   ASSERT_TRUE(client.Get("/livez"));
   port.reset();
   EXPECT_FALSE(client.Get("/livez"));
+}
+
+constexpr std::string_view kAsk = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// Asks for the stream and returns the connection once the first event has begun to come.
+FileDescriptor OpenStream(const HttpPort& port) {
+  FileDescriptor connection = ConnectTo(port.port());
+  EXPECT_GT(send(connection.get(), kAsk.data(), kAsk.size(), MSG_NOSIGNAL), 0);
+  char byte = 0;
+  EXPECT_EQ(recv(connection.get(), &byte, 1, MSG_PEEK), 1);
+  return connection;
+}
+
+/// Reads until `text` has come, or the connection is closed. Returns the end of what came.
+std::string ReadUntil(const FileDescriptor& connection, std::string_view text) {
+  std::string end;
+  std::vector<char> bytes(1 << 20);
+  while (end.find(text) == std::string::npos) {
+    const ssize_t came = recv(connection.get(), bytes.data(), bytes.size(), 0);
+    if (came <= 0) break;
+    if (end.size() > 4096) end.erase(0, end.size() - 4096);
+    end.append(bytes.data(), static_cast<size_t>(came));
+  }
+  return end;
+}
+
+/// Returns once the port lets another stream begin: it then has seen that one is over.
+void AwaitPlace(const HttpPort& port) {
+  std::string answer;
+  while (!answer.starts_with("HTTP/1.1 200")) {
+    const FileDescriptor connection = ConnectTo(port.port());
+    send(connection.get(), kAsk.data(), kAsk.size(), MSG_NOSIGNAL);
+    answer = ReadUntil(connection, "\r\n\r\n");
+  }
+}
+
+/// Answers with a stream of numbers at /stream, and else as Echo does.
+class HttpPortStreamTest : public testing::Test {
+ protected:
+  std::unique_ptr<HttpPort> OpenPort(HttpPort::Options options) {
+    options.event_interval = std::chrono::milliseconds(1);
+    return Open(options, [this](const HttpPort::Request& request) {
+      if (request.path != "/stream") return Echo(request);
+      return HttpPort::Answer{
+          .event = [this] { return "data: " + std::to_string(number_++) + padding_ + "\n\n"; }};
+    });
+  }
+
+  std::atomic<int> number_ = 1;
+  std::string padding_;
+};
+
+TEST_F(HttpPortStreamTest, SendsEvents) {
+  const auto port = OpenPort({});
+  const FileDescriptor stream = OpenStream(*port);
+  const std::string came = ReadUntil(stream, "data: 3\n\n");
+  EXPECT_THAT(came, StartsWith("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"));
+  EXPECT_THAT(came, HasSubstr("Content-Security-Policy: default-src 'none'"));
+  EXPECT_THAT(came, HasSubstr("\r\n\r\ndata: 1\n\ndata: 2\n\n"));
+}
+
+TEST_F(HttpPortStreamTest, HasSoManyStreamsAndNoMore) {
+  const auto port = OpenPort({.streams_max = 1});
+  httplib::Client client("localhost", port->port());
+  {
+    const FileDescriptor stream = OpenStream(*port);
+    EXPECT_EQ(client.Get("/stream")->status, 503);
+    EXPECT_EQ(client.Get("/livez")->status, 200);
+  }
+  AwaitPlace(*port);
+}
+
+TEST_F(HttpPortStreamTest, AStreamIsBusyAndStays) {
+  const auto port = OpenPort({.connections_max = 1});
+  const FileDescriptor stream = OpenStream(*port);
+  EXPECT_THAT(Say(ConnectTo(port->port()), kAsk), IsEmpty());
+  const std::string next = "data: " + std::to_string(number_ + 1) + "\n";
+  EXPECT_THAT(ReadUntil(stream, next), HasSubstr(next));
+}
+
+TEST_F(HttpPortStreamTest, ASlowReaderGetsFewerEventsAndNoneThatIsOld) {
+  padding_ = std::string(64 << 20, ' ');
+  const auto port = OpenPort({.request_time = std::chrono::minutes(1)});
+  const FileDescriptor stream = OpenStream(*port);
+  number_ = 1000;  // The first event cannot be taken before it is read.
+  EXPECT_THAT(ReadUntil(stream, "\n\ndata: 1000 "), HasSubstr("\n\ndata: 1000 "));
+}
+
+TEST_F(HttpPortStreamTest, EndsAStreamThatIsNotTaken) {
+  padding_ = std::string(64 << 20, ' ');
+  const auto port = OpenPort({.streams_max = 1, .request_time = std::chrono::milliseconds(100)});
+  const FileDescriptor stream = OpenStream(*port);
+  AwaitPlace(*port);
+}
+
+TEST_F(HttpPortStreamTest, EndsWhenThePeerSendsMore) {
+  const auto port = OpenPort({});
+  const FileDescriptor stream = OpenStream(*port);
+  Say(stream, kAsk);
+}
+
+TEST_F(HttpPortStreamTest, EndsWithThePort) {
+  auto port = OpenPort({});
+  const FileDescriptor stream = OpenStream(*port);
+  port.reset();
+  Say(stream, "");
 }
 
 class HttpPortTlsTest : public testing::Test {
