@@ -53,6 +53,7 @@ absl::Status Cluster::Start() {
   absl::Status status;
   coordinator_ = options_.coordinator;
   for (const ProcessName& name : options_.processes) {
+    if (status.ok() && stop_.stopped()) status = absl::AbortedError("asked to stop");
     if (status.ok() && name != kFirst && coordinator_.empty()) status = WaitForCoordinator();
     if (status.ok()) status = StartOne(name);
   }
@@ -226,9 +227,10 @@ void Cluster::ForgetStarts(bool they_count) {
 void Cluster::StopWorkers(absl::Duration patience) {
   Poll();
   starts_no_more_ = true;
-  ForgetStarts(/*they_count=*/true);
+  ForgetStarts(/*they_count=*/false);
   Tell(Role::kWorker);
   WaitUntilEnded(Role::kWorker, SteadyNow() + patience);
+  Kill(Role::kWorker);
 }
 
 void Cluster::Stop(absl::Duration patience) {
@@ -237,8 +239,14 @@ void Cluster::Stop(absl::Duration patience) {
   ForgetStarts(/*they_count=*/true);
   Tell(std::nullopt);
   WaitUntilEnded(std::nullopt, SteadyNow() + patience);
-  for (Member& member : members_) member.process.Signal(SIGKILL);
-  WaitUntilEnded(std::nullopt, absl::InfiniteFuture());
+  Kill(std::nullopt);
+}
+
+void Cluster::Kill(std::optional<Role> role) {
+  for (Member& member : members_) {
+    if (!role.has_value() || member.name.role == *role) member.process.Signal(SIGKILL);
+  }
+  WaitUntilEnded(role, absl::InfiniteFuture());
 }
 
 void Cluster::Tell(std::optional<Role> role) {

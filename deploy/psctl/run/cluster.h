@@ -89,8 +89,8 @@ class Cluster {
   /// time, or `timeout` (an hour at most) is over.
   void WaitForChange(absl::Duration timeout) const;
 
-  /// Asks the workers to stop, and waits until they have, for `patience` at most. No process is
-  /// started again from now on.
+  /// Asks the workers to stop, and kills those that still run after `patience`. No process is
+  /// started again from now on, and the ends of those that were about to be do not count.
   void StopWorkers(absl::Duration patience);
 
   /// Asks all running processes to stop, and kills those that still run after `patience`. No
@@ -163,6 +163,7 @@ class Cluster {
 
   /// Tells the processes of this role, or all, to stop.
   void Tell(std::optional<Role> role);
+  void Kill(std::optional<Role> role);
 
   /// Waits until none is left of this role, or of all.
   void WaitUntilEnded(std::optional<Role> role, absl::Time deadline);

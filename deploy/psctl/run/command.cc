@@ -195,9 +195,10 @@ class LocalRun {
       result = Watch();
     }
     progress_.ClearBar();
+    const bool failed_to_start = !started.ok() && cluster_.ends().empty();
+    if (failed_to_start) result.is_preempted = stop_.signal() == SIGUSR1 && !checkpoints_.empty();
     const bool is_preempted = result.is_preempted && result.verdict == Verdict::kGoOn;
     if (is_preempted) cluster_.StopWorkers(arguments_.stop_timeout);
-    const bool failed_to_start = !started.ok() && cluster_.ends().empty();
     if (!started.ok() && !failed_to_start) result.verdict = Verdict::kProcessFailed;
     cluster_.Stop(arguments_.stop_timeout);
     NoteLostFiles(result.status);
@@ -465,7 +466,6 @@ int RunCommand(const RunArguments& arguments) {
   if (!restart.ok()) return EndWithStatus(arguments.format, restart.status(), "");
   absl::StatusOr<ProgramPaths> programs = FindPrograms(arguments.bin_dir);
   if (!programs.ok()) return EndWithStatus(arguments.format, programs.status(), "");
-
   const auto worker_command =
       WorkerProgramOf(arguments.worker_command, spec, "psctl run " + arguments.config.path);
   if (!worker_command.ok()) return EndWithStatus(arguments.format, worker_command.status(), "");

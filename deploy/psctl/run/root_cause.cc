@@ -1,5 +1,6 @@
 #include "deploy/psctl/run/root_cause.h"
 
+#include <csignal>
 #include <optional>
 
 namespace slipstream {
@@ -73,7 +74,9 @@ bool OnlyRepeats(const ProcessEnd& end) {
 
 const ProcessEnd* FindUnsaved(std::span<const ProcessEnd> ends) {
   for (const ProcessEnd& end : ends) {
-    const bool has_saved = end.signal == 0 && (end.exit_code == 0 || IsStopCode(end.exit_code));
+    const bool has_ended_well = end.exit_code == 0 || IsStopCode(end.exit_code);
+    // SIGTERM kills only a server that has not begun.
+    const bool has_saved = end.signal == 0 ? has_ended_well : end.was_told && end.signal == SIGTERM;
     if (end.name.role == Role::kServer && !has_saved) return &end;
   }
   return nullptr;

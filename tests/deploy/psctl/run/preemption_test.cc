@@ -61,6 +61,27 @@ TEST_F(PsctlPreemptionTest, AServerThatCouldNotSaveIsNamed) {
                                   "not have saved"));
 }
 
+TEST_F(PsctlPreemptionTest, BeforeTheServersHaveBegunThereIsNothingToLose) {
+  Say("FAKE_SERVER_0", R"(touch "$FAKE_DIR/up"; exec tail -f /dev/null)");
+  ChildProcess psctl = StartRun({"--set", "durability.level=checkpoint"});
+  ASSERT_TRUE(WaitUntil([&] { return fs::exists(folder_ / "up"); }));
+
+  kill(psctl.pid(), SIGUSR1);
+
+  EXPECT_EQ(WaitForExit(psctl), 79) << Stderr();
+  EXPECT_EQ(Summary()["exit_code"], 79);
+}
+
+TEST_F(PsctlPreemptionTest, AServerThatIsToStartAgainHasSavedWhatItCould) {
+  Say("FAKE_SERVER_1", "kill -KILL $$");
+  ChildProcess psctl = StartRun({"--restart", "--set", "durability.level=checkpoint"});
+  ASSERT_TRUE(WaitForText("it starts again in 4.00 s (3 of 5)\n")) << Stderr();
+
+  kill(psctl.pid(), SIGUSR1);
+
+  EXPECT_EQ(WaitForExit(psctl), 79) << Stderr();
+}
+
 TEST_F(PsctlPreemptionTest, WithoutCheckpointsItEndsTrainingAndSavesTheWeights) {
   std::ofstream(folder_ / "finished.saves") << "";
   for (const char* worker : {"FAKE_WORKER_0", "FAKE_WORKER_1"}) {

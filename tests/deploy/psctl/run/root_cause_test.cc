@@ -49,6 +49,15 @@ TEST(RootCauseTest, AServerThatLostAFileInTheEndHasFailedNoRun) {
   EXPECT_FALSE(LostAFile(Exit(Role::kServer, 0, 74))) << "it ended by itself";
 }
 
+TEST(RootCauseTest, AServerThatHadNotBegunHasNothingToSave) {
+  const std::vector<ProcessEnd> ends = {Told(Killed(Role::kServer, 0, SIGTERM)),
+                                        Told(Exit(Role::kServer, 1, 143)),
+                                        Killed(Role::kWorker, 0, SIGKILL)};
+  EXPECT_EQ(FindUnsaved(ends), nullptr);
+  const std::vector<ProcessEnd> lost = {Killed(Role::kServer, 0, SIGTERM)};
+  EXPECT_EQ(FindUnsaved(lost), lost.data()) << "nobody has told it";
+}
+
 TEST(RootCauseTest, TakesAKilledWorkerForALossOnly) {
   EXPECT_EQ(MeaningOf(Killed(Role::kWorker, 1, SIGKILL)), EndMeaning::kLostWorker);
   EXPECT_EQ(MeaningOf(Exit(Role::kWorker, 1, 143)), EndMeaning::kLostWorker);
