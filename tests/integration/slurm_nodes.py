@@ -114,9 +114,14 @@ class Slurm:
                                                  stderr=log))
 
     def stop(self):
-        if self.daemons:
-            self.ask("scancel", "--user=root")
-            cluster.wait_until(lambda: self.ask("squeue", "-h") == "", "all jobs to end")
+        try:
+            if self.daemons:
+                self.ask("scancel", "--user=root")
+                cluster.wait_until(lambda: self.ask("squeue", "-h") == "", "all jobs to end")
+        finally:
+            self.stop_daemons()
+
+    def stop_daemons(self):
         for daemon in reversed(self.daemons):
             daemon.terminate()
         for daemon in self.daemons:

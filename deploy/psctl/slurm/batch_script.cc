@@ -12,7 +12,11 @@ namespace {
 constexpr char kBody[] = R"(
 # Slurm sends SIGUSR1 before the job's time is over, or before it is preempted where it is set up to.
 # srun passes it on; each psctl has its servers save, and ends with {1}.
-trap 'kill -USR1 "$nodes"' USR1
+asked=
+trap 'asked=1; kill -USR1 "$nodes"' USR1
+restarts=${{SLURM_RESTART_COUNT:-0}}
+summary={2}/attempt-$restarts/summary.json
+rm -f "$summary"
 srun --kill-on-bad-exit=0 {0} &
 nodes=$!
 wait "$nodes"
@@ -23,13 +27,12 @@ while kill -0 "$nodes" 2>/dev/null; do
 done
 
 # Node 0 has left how the run ended: a node that was lost had perhaps only workers.
-summary={2}/attempt-${{SLURM_RESTART_COUNT:-0}}/summary.json
 said=$(sed -n 's/^  "exit_code": \([0-9]*\).*/\1/p' "$summary")
 code=${{said:-$code}}
 
 # Started again, the run goes on with what was saved. Node 0 leaves no word if its psctl was killed.
-restarts=${{SLURM_RESTART_COUNT:-0}}
-if [[ $code == {1} ]] || [[ -z $said && $code == 137 && $restarts -lt 5 ]]; then
+# A job that nobody has asked to leave may do so each time, for the same reason.
+if [[ ( $code == {1} || ( -z $said && $code == 137 ) ) && ( -n $asked || $restarts -lt 5 ) ]]; then
   scontrol requeue "$SLURM_JOB_ID"
 fi
 exit "$code"

@@ -59,6 +59,11 @@ int SlurmCommand(const SlurmArguments& arguments) {
         "psctl: warning: durability.level is memory, so a job that is preempted begins anew; "
         "checkpoint or synced goes on\n");
   }
+  if (arguments.nodes > 1 && !spec.security.may_leave_machine()) {
+    WriteToStderr(
+        "psctl: warning: servers are reached only from their own nodes without security.mtls, or "
+        "--set security.plaintext=accept_the_risk where the cluster's network is trusted\n");
+  }
   const std::string name = RunDirectory::FolderName(spec.name);
   const std::string run_dir =
       arguments.run_dir.empty() ? "runs/" + name + "-$SLURM_JOB_ID" : ShellWord(arguments.run_dir);
