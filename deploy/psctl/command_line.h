@@ -66,6 +66,9 @@ struct NodeArguments {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> size;
 
+  /// Which start of the run this is, equal on all nodes; if empty, as the scheduler tells.
+  std::string attempt;
+
   /// How many workers each node has, or all of them; empty for equal shares of cluster.workers.
   std::vector<uint32_t> workers_per_node;
 

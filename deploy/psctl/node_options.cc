@@ -39,6 +39,10 @@ void AddNodeOptions(CLI::App& command, NodeArguments& arguments) {
   AddOptionalCount(command, "--rank", kRanks, arguments.rank,
                    "Which node this is, counted from 0, where no scheduler tells");
   AddOptionalCount(command, "--size", kNodes, arguments.size, "How many nodes there are");
+  command
+      .add_option("--attempt", arguments.attempt,
+                  "Which start of the run this is, new for each, where no scheduler tells (0)")
+      ->type_name("NAME");
   AddWorkersPerNode(command, arguments.workers_per_node);
   command
       .add_option("--run-dir", arguments.run_dir,

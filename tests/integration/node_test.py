@@ -36,20 +36,23 @@ def children_of(process):
 class Nodes:
     """Three nodes on this machine, each a psctl node with its servers and workers."""
 
-    def __init__(self, directory, attempt, extra=(), settings=SAVING):
+    def __init__(self, directory, attempt, extra=(), settings=SAVING, ranks=range(NODES),
+                 hosts=None):
         self.run = pathlib.Path(directory) / "run"
         self.attempt = self.run / f"attempt-{attempt}"
         self.logs = [pathlib.Path(directory) / f"node-{rank}-{attempt}.log" for rank in range(NODES)]
         self.arguments = ["--workers-per-node", "2,1,1", *extra,
                           *cluster.overrides({**SETTINGS, **settings})]
         self.number = attempt
-        self.nodes = [self.start(rank) for rank in range(NODES)]
+        self.hosts = hosts or {}
+        self.nodes = [self.start(rank) for rank in ranks]
 
     def start(self, rank):
         """Starts the psctl of a node, as Slurm does."""
         environment = {**os.environ, "SLURM_PROCID": str(rank), "SLURM_NTASKS": str(NODES),
                        "SLURM_STEP_ID": "0", "SLURM_JOB_ID": "7",
-                       "SLURM_RESTART_COUNT": str(self.number), "SLIPSTREAM_HOST": "localhost"}
+                       "SLURM_RESTART_COUNT": str(self.number),
+                       "SLIPSTREAM_HOST": self.hosts.get(rank, "localhost")}
         with open(self.logs[rank], "ab") as log:
             return subprocess.Popen(
                 [cluster.program("deploy/psctl/psctl"), "node", str(CONFIG), "--run-dir",
@@ -64,7 +67,7 @@ class Nodes:
             node.wait()
 
     def text(self):
-        return "\n".join(log.read_text() for log in self.logs)
+        return "\n".join(log.read_text() for log in self.logs if log.exists())
 
     def updates(self):
         """Returns the updates in the last whole line of the metrics; 0 without one."""
@@ -103,9 +106,10 @@ class NodeTest(unittest.TestCase):
             os.kill(nodes.child(1, "--shard", "1"), signal.SIGKILL)
             os.kill(nodes.child(2, "--worker", "3"), signal.SIGKILL)
             cluster.wait_until(lambda: nodes.text().count("it starts again") == 2, "two restarts")
-            nodes.nodes[1].kill()
-            nodes.nodes[1].wait()
-            nodes.nodes[1] = nodes.start(1)
+            for rank in (0, 1):
+                nodes.nodes[rank].kill()
+                nodes.nodes[rank].wait()
+                nodes.nodes[rank] = nodes.start(rank)
             self.assertEqual(nodes.codes(), [0, 0, 0], nodes.text())
             text = nodes.text()
             summary = nodes.summary()
@@ -140,8 +144,17 @@ class NodeTest(unittest.TestCase):
         # None is lost. What workers push when they leave may count, and is computed again.
         self.assertGreaterEqual(last["examples"], EXAMPLES)
 
+    def test_without_checkpoints_a_signal_ends_training_and_saves_the_weights(self):
+        with cluster.scratch() as directory, Nodes(directory, 0, settings={}) as nodes:
+            nodes.wait_for_updates(5)
+            for node in nodes.nodes:
+                node.send_signal(signal.SIGTERM)
+            self.assertEqual(nodes.codes(), [128 + signal.SIGTERM] * NODES, nodes.text())
+            self.assertIn("; the weights are in ", nodes.text())
+            self.assertLess(nodes.summary()["examples"], EXAMPLES, "the run was over before")
+
     def test_without_a_node_with_a_server_all_leave_and_go_on_together(self):
-        settings = {**SAVING, "cluster.start_timeout": "8s"}
+        settings = {**SAVING, "cluster.start_timeout": "12s"}
         with cluster.scratch() as directory:
             for attempt, (killed, said) in enumerate(((1, "the server of shard 1 is silent"),
                                                       (0, "the server of shard 0 does not answer"))):
@@ -150,9 +163,12 @@ class NodeTest(unittest.TestCase):
                     nodes.nodes[killed].kill()
                     codes = nodes.codes()
                     self.assertEqual(codes.pop(killed), -signal.SIGKILL)
-                    self.assertEqual(codes[0], SAVED, nodes.text())
+                    self.assertEqual(codes, [SAVED] * (NODES - 1), nodes.text())
                     self.assertIn(said, nodes.text())
-            with Nodes(directory, 2, settings=settings) as nodes:
+            with Nodes(directory, 2, settings=settings, ranks=[0, 2]) as nodes:
+                self.assertEqual(nodes.codes(), [SAVED] * 2, nodes.text())
+                self.assertIn("the server of shard 1 is silent", nodes.text())
+            with Nodes(directory, 3, settings=settings) as nodes:
                 self.assertEqual(nodes.codes(), [0] * NODES, nodes.text())
                 self.assertGreaterEqual(nodes.summary()["examples"], EXAMPLES)
 
@@ -181,6 +197,12 @@ class NodeTest(unittest.TestCase):
         # Others may have had no time to ask why the run has failed.
         self.assertIn(codes[1], (cluster.RUN_FAILED, cluster.DIVERGED), text)
         self.assertIn(codes[2], (cluster.RUN_FAILED, cluster.DIVERGED), text)
+
+    def test_a_server_that_would_only_fail_again_ends_all_nodes(self):
+        with cluster.scratch() as directory, \
+                Nodes(directory, 0, hosts={1: "192.0.2.1"}) as nodes:
+            self.assertEqual(nodes.codes(), [78] * NODES, nodes.text())
+            self.assertEqual(nodes.summary()["exit_code"], 78)
 
     def test_a_node_that_stays_away_is_missed_by_name(self):
         environment = {**os.environ, "PMI_RANK": "1", "PMI_SIZE": "2", "SLIPSTREAM_HOST": "localhost"}

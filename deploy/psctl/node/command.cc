@@ -83,7 +83,8 @@ absl::StatusOr<RunSpec> Load(const NodeArguments& arguments, const NodePlace& pl
 int NodeCommand(const NodeArguments& arguments) {
   std::signal(SIGPIPE, SIG_IGN);
   const StopSignal stop(StopSignal::OnPreemption::kStop);
-  const auto place = FindNodePlace(EnvironmentMap(environ), {arguments.rank, arguments.size});
+  const auto place =
+      FindNodePlace(EnvironmentMap(environ), {arguments.rank, arguments.size, arguments.attempt});
   if (!place.ok()) return EndWith(place.status());
   std::vector<uint32_t> workers;
   ExitCode code = ExitCode::kOk;

@@ -94,7 +94,8 @@ absl::Status Fill(const Launcher& launcher, const Environment& environment, cons
   if (!size.ok()) return size.status();
   place.size = *size;
   place.source = launcher.name;
-  if (const auto job = Find(environment, launcher.job)) place.job = NamePart(*job);
+  const auto job = Find(environment, launcher.job);
+  if (job && *job != "none") place.job = NamePart(*job);  // torchrun's, where none is given.
   if (const auto attempt = Find(environment, launcher.attempt)) place.attempt = NamePart(*attempt);
   // A job may start several steps, one after another.
   const auto step = Find(environment, "SLURM_STEP_ID");
@@ -111,6 +112,7 @@ absl::StatusOr<NodePlace> FindNodePlace(const Environment& environment, const Pl
   const Launcher* const launcher = FindLauncher(environment);
   if (flags.rank && flags.size) {
     place = {.rank = *flags.rank, .size = *flags.size, .source = "--rank and --size"};
+    place.attempt = NamePart(Find(environment, "SLURM_RESTART_COUNT").value_or(place.attempt));
   } else if (launcher != nullptr) {
     if (absl::Status filled = Fill(*launcher, environment, flags, place); !filled.ok()) {
       return filled;
@@ -122,6 +124,7 @@ absl::StatusOr<NodePlace> FindNodePlace(const Environment& environment, const Pl
         : flags.size ? "--size says how many nodes there are, and nothing which one this is"
                      : "nothing says which node this is"));
   }
+  if (!flags.attempt.empty()) place.attempt = NamePart(flags.attempt);
   if (place.size == 0 || place.rank >= place.size) {
     return absl::InvalidArgumentError(
         fmt::format("{} says that this is node {} of {}; nodes count from 0", place.source,

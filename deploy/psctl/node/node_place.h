@@ -32,6 +32,7 @@ struct NodePlace {
 struct PlaceFlags {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> size;
+  std::string attempt = {};  // Empty: they do not say.
 };
 
 /// Finds the place in the variables of torchrun, Open MPI, PMI, Slurm or an indexed job of

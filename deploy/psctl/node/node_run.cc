@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -33,6 +34,11 @@ constexpr absl::Duration kLastPatience = absl::Seconds(1);
 // A scheduler that signals all processes at once may reach a server before its psctl.
 constexpr absl::Duration kSignalPatience = absl::Seconds(1);
 
+std::filesystem::file_time_type WrittenAt(const std::string& path) {
+  std::error_code absent;
+  return std::filesystem::last_write_time(path, absent);
+}
+
 }  // namespace
 
 NodeRun::NodeRun(Options options, RunDirectory directory, const StopSignal& stop,
@@ -42,11 +48,18 @@ NodeRun::NodeRun(Options options, RunDirectory directory, const StopSignal& stop
       stop_(stop),
       credentials_(std::move(credentials)),
       start_(SteadyNow()),
+      notice_path_(directory_.path() + "/node-lost"),
+      old_notice_(WrittenAt(notice_path_)),
       cluster_(options_.cluster, directory_, stop),
       progress_(options_.log_format),
       next_question_(start_),
       answered_(start_) {
-  if (options_.leads) metrics_.emplace(directory_.MetricsPath());
+  if (!options_.leads) return;
+  metrics_.emplace(directory_.MetricsPath());
+  // What an earlier start has said.
+  std::error_code absent;
+  std::filesystem::remove(directory_.SummaryPath(), absent);
+  std::filesystem::remove(notice_path_, absent);
 }
 
 int NodeRun::Run() {
@@ -73,7 +86,7 @@ std::string NodeRun::ReasonToLeave() const {
   if (stop_.stopped()) {
     return fmt::format("stopped by signal {} ({})", stop_.signal(), strsignal(stop_.signal()));
   }
-  return missing_;
+  return lost_;
 }
 
 NodeVerdict NodeRun::Watch() {
@@ -81,12 +94,12 @@ NodeVerdict NodeRun::Watch() {
   while (verdict == NodeVerdict::kGoOn && ReasonToLeave().empty()) {
     cluster_.WaitForChange(next_question_ - SteadyNow());
     const size_t ends_before = cluster_.ends().size();
+    // How far a process had come that has ended says whether it starts again.
+    AskForStatus(SteadyNow());
     cluster_.Poll();
     const absl::Time now = SteadyNow();
-    if (now >= next_question_ || cluster_.ends().size() > ends_before) {
-      AskForStatus(now);
-      LookForMissingNodes(now);
-    }
+    if (cluster_.ends().size() > ends_before) AskForStatus(now);
+    LookForMissingNodes(now);
     TellOfEnds();
     if (!cluster_.Running(Role::kServer).empty()) servers_gone_ = now;
     verdict = JudgeNode(Facts(now));
@@ -140,30 +153,45 @@ void NodeRun::TellOfEnds() {
 }
 
 void NodeRun::EndTraining() {
-  if (options_.leads && client_.has_value()) (void)client_->EndTraining(kStatusTimeout);
+  if (!client_.has_value()) return;
+  AskForStatus(SteadyNow());
+  if (status_.phase() < v1::TRAINING) return;  // There is nothing to save.
+  if (options_.leads) {
+    const absl::Status ended = client_->EndTraining(kStatusTimeout);
+    // OUT_OF_RANGE means that the run has finished.
+    if (!ended.ok() && !absl::IsOutOfRange(ended)) return;
+  }
   const absl::Time deadline = SteadyNow() + options_.arguments.save_timeout;
   while (JudgeNode(Facts(SteadyNow())) == NodeVerdict::kGoOn && SteadyNow() < deadline) {
     cluster_.WaitForChange(std::min(kLeaderInterval, deadline - SteadyNow()));
     cluster_.Poll();
-    if (client_.has_value()) AskForStatus(SteadyNow());
+    AskForStatus(SteadyNow());
   }
 }
 
 void NodeRun::LookForMissingNodes(absl::Time now) {
   if (!options_.saves || !options_.starts_together) return;
-  const absl::Duration patience = options_.cluster.start_timeout / 2;
-  const std::string path = directory_.path() + "/node-missing";
-  std::ifstream file(path);
-  std::getline(file, missing_);
-  if (!missing_.empty()) return;
-  const bool is_cut_off = !cluster_.Running(Role::kServer).empty() && now - answered_ > patience;
-  if (const auto shard = FindMissingShard(status_, patience); options_.leads && shard.has_value()) {
-    missing_ = fmt::format("the server of shard {} is silent, so its node is gone", *shard);
-  } else if (!options_.leads && is_cut_off) {
-    missing_ = "the server of shard 0 does not answer, so node 0 is gone";
+  const absl::Duration timeout = options_.cluster.start_timeout;
+  const absl::Duration patience = timeout / 2;
+  if (WrittenAt(notice_path_) != old_notice_) {
+    std::ifstream file(notice_path_);
+    file >> lost_code_ >> std::ws;
+    std::getline(file, lost_);
   }
-  if (missing_.empty()) return;
-  const absl::Status told = WriteWholeFile(path, missing_);
+  if (!lost_.empty()) return;
+  const bool is_cut_off = !cluster_.Running(Role::kServer).empty() && now - answered_ > patience;
+  const auto shard = FindMissingShard(status_, timeout, patience);
+  if (options_.leads && shard.has_value()) {
+    lost_ = fmt::format("the server of shard {} is silent, so its node is gone", *shard);
+  } else if (!options_.leads && is_cut_off) {
+    lost_ = "the server of shard 0 does not answer, so node 0 is gone";
+  }
+  if (!lost_.empty()) TellOthers(ExitCode::kPreempted, lost_);
+}
+
+void NodeRun::TellOthers(ExitCode code, const std::string& why) {
+  const std::string notice = fmt::format("{} {}\n", static_cast<int>(code), why);
+  const absl::Status told = WriteWholeFile(notice_path_, notice);
   if (!told.ok()) progress_.Note("psctl: warning: " + std::string(told.message()));
 }
 
@@ -171,14 +199,26 @@ int NodeRun::Leave(const std::string& why) {
   if (!options_.saves) EndTraining();
   if (options_.saves && client_.has_value() && stop_.stopped()) client_->SaveBeforeLeaving();
   cluster_.StopWorkers(options_.arguments.stop_timeout);
+  if (client_.has_value()) AskForStatus(SteadyNow());
   cluster_.Stop(options_.arguments.stop_timeout);
-  if (JudgeNode(Facts(SteadyNow())) == NodeVerdict::kDone && status_.phase() == v1::FINISHED) {
-    return Finish(NodeVerdict::kDone);
+  const NodeVerdict verdict = JudgeLeaving(Facts(SteadyNow()));
+  if (verdict == NodeVerdict::kServerFailed) return Finish(verdict);
+  if (verdict == NodeVerdict::kDone && options_.saves) return Finish(verdict);
+  if (verdict == NodeVerdict::kDone) {
+    const v1::EvaluationStatus* deciding = DecidingEvaluation(status_);
+    const std::string model = deciding == nullptr ? "" : deciding->model_file();
+    const std::string where = model.empty() ? "" : "; the weights are in " + Printable(model);
+    progress_.Note("psctl: " + why + where);
+    return End(stop_.ExitStatus(), "", why);
   }
   if (!options_.saves) {
     const std::string error = why + "; without durability.level nothing is left to go on from";
     progress_.Note("psctl: " + error);
     return End(stop_.ExitStatus(), "interrupted", error);
+  }
+  if (!stop_.stopped() && lost_code_ != static_cast<int>(ExitCode::kPreempted)) {
+    progress_.Note("psctl: error: " + why);
+    return End(lost_code_, "failed", why);
   }
   if (const ProcessEnd* unsaved = FindUnsaved(cluster_.ends())) {
     const std::string lost =
@@ -199,15 +239,21 @@ int NodeRun::Finish(NodeVerdict verdict) {
     return End(code, code == 0 ? "" : "failed", code == 0 ? "" : "the workers of this node failed");
   }
   // Workers of this node are not to blame for the run's end: others might have gone on.
-  const std::vector<ProcessEnd> servers = EndsOf(Role::kServer, cluster_.ends());
-  const FailureReport report =
-      DescribeFailure(servers, {.verdict = Verdict::kProcessFailed,
-                                .status = status_,
-                                .start_timeout = options_.cluster.start_timeout,
-                                .models = {},
-                                .log_path = directory_.LogPath(FindRootCause(servers)->name),
-                                .log_lines = {}});
+  std::vector<ProcessEnd> ends = EndsOf(Role::kServer, cluster_.ends());
+  const bool is_known = FindRootCause(ends) != nullptr || status_.phase() == v1::FAILED;
+  if (!is_known) ends = EndsOf(Role::kWorker, cluster_.ends());
+  const ProcessEnd* const cause = FindRootCause(ends);
+  const FailureReport report = DescribeFailure(
+      ends, {.verdict = cause == nullptr ? Verdict::kRunFailed : Verdict::kProcessFailed,
+             .status = status_,
+             .start_timeout = options_.cluster.start_timeout,
+             .models = {},
+             .log_path = cause == nullptr ? "" : directory_.LogPath(cause->name),
+             .log_lines = {}});
   WriteToStderr(report.text);
+  // Started again, it would only fail again.
+  const bool is_lasting = cause != nullptr && OnlyRepeats(*cause);
+  if (is_lasting && options_.starts_together) TellOthers(report.exit_code, report.message);
   return End(static_cast<int>(report.exit_code), "failed", report.message);
 }
 
@@ -224,7 +270,7 @@ int NodeRun::End(int exit_code, const std::string& ended_by, const std::string& 
   const absl::Status written = WriteWholeFile(directory_.SummaryPath(), JsonText(summary));
   if (!written.ok()) progress_.Note("psctl: warning: " + std::string(written.message()));
   if (options_.arguments.format == OutputFormat::kJson) WriteToStdout(JsonText(summary));
-  if (options_.arguments.format == OutputFormat::kTable && exit_code == 0) {
+  if (options_.arguments.format == OutputFormat::kTable && ended_by.empty()) {
     WriteToStdout(SummaryText(status_, directory_.path()));
   }
   return exit_code;

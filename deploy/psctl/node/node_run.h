@@ -1,12 +1,14 @@
 #ifndef SLIPSTREAM_DEPLOY_PSCTL_NODE_NODE_RUN_H_
 #define SLIPSTREAM_DEPLOY_PSCTL_NODE_NODE_RUN_H_
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/process/exit_code.h"
 #include "common/process/stop_signal.h"
 #include "common/settings/run_spec.h"
 #include "deploy/psctl/command_line.h"
@@ -62,9 +64,14 @@ class NodeRun {
   void TellOfEnds();
 
   /// Where all nodes are started again together, node 0 notices that the node of a server is gone,
-  /// and nodes with servers that node 0 is. Whoever does tells the others by a file in the
-  /// directory of the attempt. They save then, before the run fails.
+  /// and nodes with servers that node 0 is. Whoever does tells the others, as does a node whose
+  /// server has failed in a way that a new start does not mend. They save then, before the run
+  /// fails.
   void LookForMissingNodes(absl::Time now);
+
+  /// Tells the others by a file in the directory of the attempt that they are to leave, and by what
+  /// code.
+  void TellOthers(ExitCode code, const std::string& why);
 
   /// Returns why this node has to leave: somebody asks to stop, or a node is gone without which the
   /// run cannot go on. Empty if it may stay.
@@ -83,13 +90,16 @@ class NodeRun {
   const StopSignal& stop_;
   const std::shared_ptr<grpc::ChannelCredentials> credentials_;
   const absl::Time start_;
+  const std::string notice_path_;                     // Of a node that is lost.
+  const std::filesystem::file_time_type old_notice_;  // Of an earlier start with this directory.
   Cluster cluster_;
   ProgressPrinter progress_;
   std::optional<MetricsLog> metrics_;  // Set if it leads.
   std::optional<OperatorClient> client_;
   std::optional<StatusFollower> follower_;  // Set if it leads.
   v1::RunStatus status_;
-  std::string missing_;  // Which node is gone, in words; empty if none is.
+  std::string lost_;  // Why the run lacks a node, in words; empty if it lacks none.
+  int lost_code_ = static_cast<int>(ExitCode::kPreempted);  // That of nodes which leave for it.
   absl::Time next_question_;
   absl::Time answered_;  // When a status came last.
   absl::Time servers_gone_ = absl::InfiniteFuture();

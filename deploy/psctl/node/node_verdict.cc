@@ -29,12 +29,28 @@ NodeVerdict JudgeNode(const NodeFacts& facts) {
   return facts.workers_left == 0 || has_waited ? NodeVerdict::kDone : NodeVerdict::kGoOn;
 }
 
-std::optional<uint32_t> FindMissingShard(const v1::RunStatus& status, absl::Duration patience) {
-  if (status.phase() < v1::TRAINING || status.phase() >= v1::FINISHED) return std::nullopt;
-  for (const v1::ShardStatus& shard : status.shards()) {
-    if (absl::Seconds(shard.silent_seconds()) > patience) return shard.shard();
+NodeVerdict JudgeLeaving(const NodeFacts& facts) {
+  bool has_finished = facts.phase == v1::FINISHED;
+  for (const ProcessEnd& end : facts.ends) {
+    // A scheduler may signal processes itself.
+    if (end.signal != 0 || IsStopCode(end.exit_code)) continue;
+    const auto code = static_cast<ExitCode>(end.exit_code);
+    const bool says_so = code == ExitCode::kRunFailed || code == ExitCode::kDiverged;
+    const bool is_server = end.name.role == Role::kServer && !end.was_told;
+    if (says_so || (is_server && end.exit_code != 0)) return NodeVerdict::kServerFailed;
+    has_finished = has_finished || is_server;
   }
-  return std::nullopt;
+  if (facts.phase == v1::FAILED) return NodeVerdict::kServerFailed;
+  return has_finished ? NodeVerdict::kDone : NodeVerdict::kGoOn;
+}
+
+std::optional<uint32_t> FindMissingShard(const v1::RunStatus& status, absl::Duration start_timeout,
+                                         absl::Duration patience) {
+  if (status.phase() < v1::TRAINING || status.phase() >= v1::FINISHED) return std::nullopt;
+  const v1::MissingMembers& missing = status.missing();
+  const bool is_silent = absl::Seconds(missing.fails_in_seconds()) < start_timeout - patience;
+  if (missing.servers().empty() || !is_silent) return std::nullopt;
+  return missing.servers(0).shard();
 }
 
 int NodeExitCode(const NodeFacts& facts) {

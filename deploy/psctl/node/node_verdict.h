@@ -44,9 +44,14 @@ enum class NodeVerdict {
 /// not end the node.
 NodeVerdict JudgeNode(const NodeFacts& facts);
 
+/// Returns how the run of a node that has to leave had ended by then, as its processes or the
+/// coordinator have said; kGoOn if it had not.
+NodeVerdict JudgeLeaving(const NodeFacts& facts);
+
 /// Returns a server whose node is gone, as far as one can tell: it has been silent for longer than
-/// `patience` while the run trains. Nothing if there is none.
-std::optional<uint32_t> FindMissingShard(const v1::RunStatus& status, absl::Duration patience);
+/// `patience` of `start_timeout`, or never heard, while the run trains. Nothing if there is none.
+std::optional<uint32_t> FindMissingShard(const v1::RunStatus& status, absl::Duration start_timeout,
+                                         absl::Duration patience);
 
 /// Returns the exit code of a node whose part is done: 0 if the run has finished, as its servers or
 /// the coordinator have said, and else the code of the worker that explains its end best.

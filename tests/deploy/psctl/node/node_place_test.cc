@@ -82,6 +82,24 @@ TEST(NodePlaceTest, FlagsComeFirst) {
   EXPECT_THAT(Refusal({}, {.size = 2}), HasSubstr("nothing which one this is"));
 }
 
+TEST(NodePlaceTest, FlagsTellTheAttemptOrSlurmDoes) {
+  Environment requeued = kSlurm;
+  requeued["SLURM_RESTART_COUNT"] = "2";
+  EXPECT_EQ(FindNodePlace(requeued, {.rank = 0, .size = 2})->attempt, "2");
+  EXPECT_EQ(FindNodePlace(requeued, {.rank = 0, .size = 2, .attempt = "b/7"})->attempt, "b-7");
+  EXPECT_EQ(FindNodePlace(requeued, {.attempt = "7"})->attempt, "7");
+}
+
+TEST(NodePlaceTest, TorchrunWithoutANameHasNone) {
+  EXPECT_EQ(FindNodePlace({{"RANK", "0"},
+                           {"WORLD_SIZE", "2"},
+                           {"MASTER_ADDR", "n1"},
+                           {"TORCHELASTIC_RUN_ID", "none"}},
+                          {})
+                ->job,
+            "");
+}
+
 TEST(NodePlaceTest, NamesWhatIsMissingOrContradictory) {
   EXPECT_THAT(Refusal({}), HasSubstr("nothing says which node this is: start psctl node by srun"));
   EXPECT_THAT(Refusal({{"PMI_RANK", "1"}}), HasSubstr("PMI_SIZE is missing"));

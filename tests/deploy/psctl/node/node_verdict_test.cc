@@ -50,14 +50,37 @@ TEST(NodeVerdictTest, ProgramsOfWorkersMayGoOnForAWhile) {
 TEST(NodeVerdictTest, AShardIsMissingThatIsSilentWhileTheRunTrains) {
   v1::RunStatus status;
   status.set_phase(v1::TRAINING);
-  status.add_shards();
-  status.add_shards()->set_shard(1);
-  status.mutable_shards(1)->set_silent_seconds(61);
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(2), absl::Minutes(1)), std::nullopt);
+  // No shard has reported: server 0 was started again, and a server is not.
+  status.mutable_missing()->add_servers()->set_shard(1);
+  status.mutable_missing()->set_fails_in_seconds(59);
 
-  EXPECT_EQ(FindMissingShard(status, absl::Minutes(1)), 1u);
-  EXPECT_EQ(FindMissingShard(status, absl::Minutes(2)), std::nullopt);
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(2), absl::Minutes(1)), 1u);
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(3), absl::Minutes(3)), std::nullopt);
   status.set_phase(v1::FINISHED);
-  EXPECT_EQ(FindMissingShard(status, absl::Minutes(1)), std::nullopt);
+  EXPECT_EQ(FindMissingShard(status, absl::Minutes(2), absl::Minutes(1)), std::nullopt);
+}
+
+TEST(NodeVerdictTest, ANodeThatHasToLeaveKnowsWhetherTheRunHadEndedBefore) {
+  const auto told = [](ProcessEnd end) {
+    end.was_told = true;
+    return end;
+  };
+  const auto verdict = [](const std::vector<ProcessEnd>& ends, v1::Phase phase = v1::TRAINING) {
+    return JudgeLeaving({.ends = ends, .has_servers = true, .phase = phase});
+  };
+  const ProcessEnd signalled = Exit(Role::kServer, 143);
+  EXPECT_EQ(verdict({}), NodeVerdict::kGoOn);
+  EXPECT_EQ(verdict({told(signalled), told(Exit(Role::kWorker, 7))}), NodeVerdict::kGoOn);
+  EXPECT_EQ(verdict({signalled, Exit(Role::kWorker, 69)}), NodeVerdict::kGoOn);
+  EXPECT_EQ(verdict({Exit(Role::kServer, 0)}), NodeVerdict::kDone) << "its status is stale";
+  EXPECT_EQ(verdict({told(signalled)}, v1::FINISHED), NodeVerdict::kDone);
+  EXPECT_EQ(verdict({signalled}, v1::FINISHED), NodeVerdict::kDone);
+  EXPECT_EQ(verdict({told(signalled)}, v1::FAILED), NodeVerdict::kServerFailed);
+  EXPECT_EQ(verdict({Exit(Role::kServer, 81)}), NodeVerdict::kServerFailed);
+  EXPECT_EQ(verdict({told(Exit(Role::kServer, 80))}), NodeVerdict::kServerFailed);
+  EXPECT_EQ(verdict({told(Exit(Role::kServer, 74))}), NodeVerdict::kGoOn) << "it has not saved";
+  EXPECT_EQ(verdict({Exit(Role::kWorker, 80)}), NodeVerdict::kServerFailed);
 }
 
 TEST(NodeVerdictTest, ANodeOfWorkersEndsWithTheRunOrWithTheirFailure) {
