@@ -22,8 +22,8 @@ namespace {
 /// `finished_file`.waiting exists, its run waits for workers; while `finished_file`.stalled exists,
 /// worker 1 does nothing. While `finished_file`.events exists, it tells of events; of one more once
 /// it is finished. When it is asked to end training, it finishes if `finished_file`.saves exists;
-/// if `finished_file`.hangs exists, it agrees to end but does not finish. When it is asked to save a
-/// checkpoint, it makes the file `finished_file`.checkpoint.
+/// if `finished_file`.hangs exists, it agrees to end but does not finish. When it is asked to save
+/// a checkpoint, it makes the file `finished_file`.checkpoint.
 class FakeCoordinator final : public v1::Coordinator::Service {
  public:
   explicit FakeCoordinator(std::string finished_file) : finished_file_(std::move(finished_file)) {}
