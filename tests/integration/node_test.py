@@ -101,7 +101,10 @@ class Nodes:
 
 class NodeTest(unittest.TestCase):
     def test_nodes_find_each_other_and_what_is_killed_comes_back(self):
-        with cluster.scratch() as directory, Nodes(directory, 0, ["--restart"]) as nodes:
+        # The run must not be over before the psctl that is killed has come back and seen it.
+        settings = {**SAVING, "data.train_examples": 4 * EXAMPLES}
+        with cluster.scratch() as directory, \
+                Nodes(directory, 0, ["--restart"], settings=settings) as nodes:
             nodes.wait_for_updates(5)
             os.kill(nodes.child(1, "--shard", "1"), signal.SIGKILL)
             os.kill(nodes.child(2, "--worker", "3"), signal.SIGKILL)
@@ -118,7 +121,7 @@ class NodeTest(unittest.TestCase):
         self.assertIn("shard 1's server was killed by signal 9 (Killed); it starts again", text)
         self.assertIn("worker 3 was killed by signal 9 (Killed); it starts again in 250 ms", text)
         self.assertEqual(summary["ended_by"], "epochs")
-        self.assertGreaterEqual(summary["examples"], EXAMPLES)
+        self.assertGreaterEqual(summary["examples"], 4 * EXAMPLES)
         self.assertEqual(logs, {"server-0.log", "server-1.log", "worker-0.log", "worker-1.log",
                                 "worker-2.log", "worker-3.log"})
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <memory>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -16,22 +17,22 @@ namespace {
 class CoordinatorEventsTest : public CoordinatorServiceTest {
  protected:
   CoordinatorEventsTest() {
-    options_.keep = [this](const std::string& state, const RunSpec&) {
-      MutexLock lock(mutex_);
-      if (is_full_) return absl::Status(absl::DataLossError("the disk is full"));
-      state_ = state;
+    options_.keep = [disk = disk_](const std::string& state, const RunSpec&) {
+      MutexLock lock(disk->mutex);
+      if (disk->is_full) return absl::Status(absl::DataLossError("the disk is full"));
+      disk->state = state;
       return absl::OkStatus();
     };
   }
 
   std::string Kept() {
-    MutexLock lock(mutex_);
-    return state_;
+    MutexLock lock(disk_->mutex);
+    return disk_->state;
   }
 
   void SetFull(bool is_full) {
-    MutexLock lock(mutex_);
-    is_full_ = is_full;
+    MutexLock lock(disk_->mutex);
+    disk_->is_full = is_full;
   }
 
   /// Waits until an event has this text, and returns the texts of all, one a line.
@@ -45,9 +46,13 @@ class CoordinatorEventsTest : public CoordinatorServiceTest {
     return texts;
   }
 
-  Mutex mutex_;
-  std::string state_ ABSL_GUARDED_BY(mutex_);
-  bool is_full_ ABSL_GUARDED_BY(mutex_) = false;
+  // The service of the base class writes to it until it is destroyed, after this object.
+  struct Disk {
+    Mutex mutex;
+    std::string state ABSL_GUARDED_BY(mutex);
+    bool is_full ABSL_GUARDED_BY(mutex) = false;
+  };
+  const std::shared_ptr<Disk> disk_ = std::make_shared<Disk>();
 };
 
 TEST_F(CoordinatorEventsTest, TheStatusTellsWhatHappenedToWhomAndWhen) {
