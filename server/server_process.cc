@@ -174,12 +174,12 @@ ServerFacts ServerProcess::Facts() {
                        .failure = std::move(known.failure),
                        .lost_because = std::move(known.lost_because),
                        .is_draining = is_ending_ || operation_->is_asked_to_drain()};
-  if (known.report.has_status()) {
-    facts.shard = std::move(*known.report.mutable_status());
-    facts.shard->set_shard(Value(options_.shard));
+  if (known.report != nullptr && known.report->has_status()) {
+    facts.shard = {known.report, &known.report->status()};
   }
-  if (known.report.has_aggregator())
-    facts.aggregator = std::move(*known.report.mutable_aggregator());
+  if (known.report != nullptr && known.report->has_aggregator()) {
+    facts.aggregator = {known.report, &known.report->aggregator()};
+  }
   const int64_t ends = certificate_ends_;
   if (ends != std::numeric_limits<int64_t>::max()) {
     facts.counts.certificate_ends = absl::FromUnixSeconds(ends);

@@ -33,7 +33,7 @@ std::string StalledText(const v1::WorkerStatus& worker);
 /// empty if it waits for none by name.
 std::string AwaitedText(const v1::RunStatus& status);
 
-/// What an alarm is about. A run may have several alarms of a kind.
+/// The thing that an alarm is about. A run may have several alarms of a kind.
 enum class AlarmKind : uint8_t {
   kFailed,
   kStateNotKept,

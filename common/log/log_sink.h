@@ -38,7 +38,7 @@ class LogSink final : public spdlog::sinks::sink {
   static constexpr double kLinesAtOnce = 500;
   static constexpr double kLinesPerSecond = 10;
 
-  /// What all sinks of this process have done with the lines that were logged.
+  /// Counts of the lines that this process has logged, in all sinks.
   struct Counts {
     std::map<std::string, uint64_t> by_level;  // By "info", "warning" and so on: those written.
     uint64_t left_out = 0;

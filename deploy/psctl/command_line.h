@@ -66,7 +66,7 @@ struct NodeArguments {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> size;
 
-  /// Which start of the run this is, equal on all nodes; if empty, as the scheduler tells.
+  /// The name of this start of the run, equal on all nodes; if empty, the scheduler tells it.
   std::string attempt;
 
   /// How many workers each node has, or all of them; empty for equal shares of cluster.workers.

@@ -151,7 +151,8 @@ void ServerSync::OnAnswer() {
 absl::Status ServerSync::SyncOnce(v1::SyncServerReply& reply) {
   if (!Pause(absl::ZeroDuration())) return absl::CancelledError("stopped");
   if (is_lost_ && talk_.orders().run != 0) options_.greet(talk_.orders().run);
-  const v1::SyncServerRequest request = talk_.Ask();
+  const auto report = std::make_shared<const v1::SyncServerRequest>(talk_.Ask());
+  const v1::SyncServerRequest& request = *report;
 
   grpc::ClientContext context;
   absl::Duration patience = absl::Milliseconds(request.wait_ms()) + kAnswerTime;
@@ -166,7 +167,7 @@ absl::Status ServerSync::SyncOnce(v1::SyncServerReply& reply) {
     MutexLock lock(mutex_);
     if (is_stopping_) return absl::CancelledError("stopped");
     call_ = &context;
-    known_.report = request;
+    known_.report = report;
   }
   const grpc::Status status = coordinator_->SyncServer(&context, request, &reply);
   MutexLock lock(mutex_);

@@ -62,15 +62,15 @@ class ServerSync {
   /// otherwise why the server cannot take part (any longer).
   std::optional<absl::Status> result();
 
-  /// What the server knows from the conversation.
+  /// The server's knowledge from the conversation.
   struct Known {
     uint64_t run = 0;  // 0 before the first answer.
     Phase phase = Phase::kWaitingForServers;
     std::string failure;       // Why the run has failed; empty if it has not.
     std::string lost_because;  // Why the coordinator does not answer; empty if it does.
 
-    /// The last report to it: `status` of a shard, or `aggregator`.
-    v1::SyncServerRequest report;
+    /// The last report to it: `status` of a shard, or `aggregator`. Null before the first.
+    std::shared_ptr<const v1::SyncServerRequest> report;
   };
   Known known();
 

@@ -19,7 +19,7 @@ namespace {
 // The method whose callers may read what is answered here.
 constexpr char kSameAs[] = "/slipstream.v1.Coordinator/GetStatus";
 
-// Whoever scrapes does so more often than that.
+// A program that scrapes does so more often than that.
 constexpr absl::Duration kScrapePause = absl::Minutes(1);
 constexpr char kStreamPath[] = "/status/stream";
 constexpr char kPaths[] = "/metrics\n/status.json\n/status/stream\n/livez\n/readyz?verbose\n";
@@ -156,8 +156,8 @@ std::string HttpPages::Metrics() const {
   if (facts.run != 0) labels.emplace_back("run_id", fmt::format("{:016x}", facts.run));
   MetricSet metrics(std::move(labels));
   if (options_.status != nullptr) AddRunMetrics(options_.status(), metrics);
-  if (facts.shard.has_value()) AddShardMetrics(*facts.shard, metrics);
-  if (facts.aggregator.has_value()) AddAggregatorMetrics(*facts.aggregator, metrics);
+  if (facts.shard != nullptr) AddShardMetrics(*facts.shard, metrics);
+  if (facts.aggregator != nullptr) AddAggregatorMetrics(*facts.aggregator, metrics);
   const bool is_over = facts.phase == Phase::kFinished || facts.phase == Phase::kFailed;
   metrics.Gauge("run_over", "1 if the run is over, so that this server may end.", is_over ? 1 : 0);
   AddProcessMetrics(facts.counts, metrics);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,7 +20,7 @@
 
 namespace slipstream {
 
-/// What a server knows without asking its shard, the coordinator or the disk.
+/// The facts that a server knows without asking its shard, the coordinator or the disk.
 struct ServerFacts {
   uint64_t run = 0;  // 0 before the coordinator has answered.
   Phase phase = Phase::kWaitingForServers;
@@ -29,9 +30,9 @@ struct ServerFacts {
   std::string lost_because;
   bool is_draining = false;
 
-  /// What the shard, or the aggregator, has told the coordinator last.
-  std::optional<v1::ShardStatus> shard;
-  std::optional<v1::AggregatorStatus> aggregator;
+  /// The last report of the shard, or of the aggregator, to the coordinator; null before the first.
+  std::shared_ptr<const v1::ShardStatus> shard;
+  std::shared_ptr<const v1::AggregatorStatus> aggregator;
   ProcessCounts counts;
 };
 

@@ -89,7 +89,7 @@ class HttpPort::Parser final : public httplib::Server {
       is_whole = !request.has_header("Content-Length") && !request.has_header("Transfer-Encoding");
       stream.BeginAnswer(Clock::now() + time);
     };
-    // What follows a head that was not understood cannot be, either.
+    // Bytes that follow a head which was not understood cannot be understood, either.
     return process_request(stream, is_last, is_closed, on_head) && !is_closed && is_whole &&
            !stream.is_over();
   }

@@ -64,7 +64,7 @@ class HttpPort {
     std::chrono::milliseconds event_interval{1000};
   };
 
-  /// What is asked for.
+  /// A request, as far as answers depend on it.
   struct Request {
     std::string path;
     bool is_verbose = false;  // "?verbose".

@@ -10,7 +10,7 @@
 
 namespace slipstream {
 
-/// What a process has counted beside the shard and the run.
+/// The figures of a process that are neither of the shard nor of the run.
 struct ProcessCounts {
   /// When the certificate ends, or the authority's, if that is sooner; never without one.
   absl::Time certificate_ends = absl::InfiniteFuture();

@@ -22,7 +22,6 @@
 #include "deploy/psctl/config/loading.h"
 #include "deploy/psctl/node/node_host.h"
 #include "deploy/psctl/node/node_place.h"
-#include "deploy/psctl/node/node_plan.h"
 #include "deploy/psctl/node/node_run.h"
 #include "deploy/psctl/operator_client.h"
 #include "deploy/psctl/run/directory.h"
@@ -34,8 +33,8 @@
 namespace slipstream {
 namespace {
 
-/// Where the run is found by its other nodes and by later attempts, and where this attempt leaves
-/// its files.
+/// The directory in which other nodes and later attempts find the run, and that in which this one
+/// leaves its files.
 struct NodeFolders {
   std::string run;
   std::string attempt;

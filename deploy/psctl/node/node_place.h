@@ -10,25 +10,25 @@
 
 namespace slipstream {
 
-/// Where a process stands among those that a scheduler has started for one run, on a node each or
+/// The place of a process among those that a scheduler has started for one run, on a node each or
 /// several on a node.
 struct NodePlace {
   uint32_t rank = 0;
   uint32_t size = 1;
 
-  /// Who said so, for people: "Slurm", or "--rank and --size".
+  /// The source of this, for people: "Slurm", or "--rank and --size".
   std::string source;
 
   /// A name of the job, equal on all nodes and for all attempts; empty if there is none.
   std::string job;
 
-  /// Which start of the job this is, equal on all nodes and new for each start.
+  /// The name of this start of the job, equal on all nodes and new for each start.
   std::string attempt = "0";
 
   friend bool operator==(const NodePlace&, const NodePlace&) = default;
 };
 
-/// What flags say of the place. They come before what the environment says.
+/// The part of the place that flags name. They come before what the environment says.
 struct PlaceFlags {
   std::optional<uint32_t> rank;
   std::optional<uint32_t> size;

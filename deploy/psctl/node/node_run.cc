@@ -56,7 +56,7 @@ NodeRun::NodeRun(Options options, RunDirectory directory, const StopSignal& stop
       answered_(start_) {
   if (!options_.leads) return;
   metrics_.emplace(directory_.MetricsPath());
-  // What an earlier start has said.
+  // These are of an earlier start.
   std::error_code absent;
   std::filesystem::remove(directory_.SummaryPath(), absent);
   std::filesystem::remove(notice_path_, absent);

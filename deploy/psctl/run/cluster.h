@@ -101,7 +101,7 @@ class Cluster {
   /// several; without the ends of processes that are started again.
   const std::vector<ProcessEnd>& ends() const { return ends_; }
 
-  /// What was decided about a process that had ended.
+  /// A process that had ended, and the decision about it.
   struct Restart {
     ProcessEnd end;
     RestartDecision decision;

@@ -7,7 +7,7 @@
 
 namespace slipstream {
 
-/// What a batch script of Slurm is made from.
+/// The parts of a batch script of Slurm.
 struct BatchScript {
   std::string job_name;
   uint32_t nodes = 1;

@@ -16,7 +16,7 @@ constexpr std::array<std::string_view, 11> kNames = {
     "none",       "worker",     "server",    "aggregator", "phase", "change",
     "checkpoint", "evaluation", "straggler", "refusal",    "state"};
 
-/// Whose events are counted together. One that is refused may say that it is anybody.
+/// Returns for whom the event is counted. One that is refused may say that it is anybody.
 auto OwnerOf(const RunEvent& event) {
   const bool is_known = event.kind != EventKind::kRefusal;
   return std::tuple(event.kind, is_known ? event.worker : std::nullopt,

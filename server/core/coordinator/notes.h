@@ -13,7 +13,8 @@
 
 namespace slipstream {
 
-/// What kind of thing happened to a run, for those who ask later (RunEvents). Numbers are saved.
+/// The kind of thing that happened to a run, for those who ask later (RunEvents). Numbers are
+/// saved.
 enum class EventKind : uint8_t {
   kNone,  // Nothing that anybody asks about later.
   kWorker,

@@ -1,10 +1,13 @@
 // Tests of the events that the status has.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <future>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/time/clock.h"
@@ -35,15 +38,28 @@ class CoordinatorEventsTest : public CoordinatorServiceTest {
     disk_->is_full = is_full;
   }
 
+  /// Waits until `read` returns something with `text`, for a minute at most, and returns it.
+  template <typename Read>
+  static std::string Await(const Read& read, const std::string& text) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    std::string found = read();
+    while (found.find(text) == std::string::npos && std::chrono::steady_clock::now() < deadline) {
+      std::this_thread::yield();
+      found = read();
+    }
+    EXPECT_THAT(found, testing::HasSubstr(text));
+    return found;
+  }
+
   /// Waits until an event has this text, and returns the texts of all, one a line.
   std::string TextsWith(const std::string& text) {
-    std::string texts;
-    while (texts.find(text) == std::string::npos) {
-      texts.clear();
+    const auto read = [this] {
+      std::string texts;
       const v1::RunStatus status = Status();
       for (const v1::RunEvent& event : status.events()) texts += event.text() + "\n";
-    }
-    return texts;
+      return texts;
+    };
+    return Await(read, text);
   }
 
   // The service of the base class writes to it until it is destroyed, after this object.
@@ -83,8 +99,7 @@ TEST_F(CoordinatorEventsTest, TheStatusTellsWhatHappenedToWhomAndWhen) {
 TEST_F(CoordinatorEventsTest, ARestartedCoordinatorTellsWhatHappenedBefore) {
   Train();
   const std::string before = TextsWith("the run's phase changes phase=TRAINING\n");
-  while (Kept().find("phase=TRAINING") == std::string::npos) {
-  }
+  Await([this] { return Kept(); }, "phase=TRAINING");
   service_->Stop();
   loopback_.server->Shutdown();
   service_.reset();
@@ -94,8 +109,7 @@ TEST_F(CoordinatorEventsTest, ARestartedCoordinatorTellsWhatHappenedBefore) {
 
   EXPECT_EQ(TextsWith("the coordinator was restarted\n"),
             before + "the coordinator was restarted\n");
-  while (Kept().find("was restarted") == std::string::npos) {
-  }
+  Await([this] { return Kept(); }, "was restarted");
 }
 
 TEST_F(CoordinatorEventsTest, ADiskThatIsFullAndOneThatTakesTheStateAgainAreEvents) {

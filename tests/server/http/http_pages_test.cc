@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -20,7 +21,9 @@ using testing::StartsWith;
 
 ServerFacts Training() {
   ServerFacts facts = {.run = 0xC0FFEE, .phase = Phase::kTraining};
-  facts.shard.emplace().set_version(12);
+  v1::ShardStatus shard;
+  shard.set_version(12);
+  facts.shard = std::make_shared<const v1::ShardStatus>(shard);
   return facts;
 }
 

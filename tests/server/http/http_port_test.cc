@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -35,16 +36,25 @@ std::unique_ptr<HttpPort> Open(HttpPort::Options options, HttpPort::Answerer ans
 /// Answers with the path that was asked for.
 HttpPort::Answer Echo(const HttpPort::Request& request) { return {.text = request.path + "\n"}; }
 
-/// Sends `text` and returns what comes until the port closes the connection.
+/// Connects, and has reads fail after a minute without a byte.
+FileDescriptor PatientlyConnectTo(uint16_t port) {
+  FileDescriptor connection = ConnectTo(port);
+  const timeval patience = {.tv_sec = 60, .tv_usec = 0};
+  setsockopt(connection.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  return connection;
+}
+
+/// Sends `text` and returns what comes until the port closes the connection, which it has to.
 std::string Say(const FileDescriptor& connection, std::string_view text) {
   std::string answer;
   send(connection.get(), text.data(), text.size(), MSG_NOSIGNAL);
-  for (;;) {
-    char bytes[4096];
-    const ssize_t came = recv(connection.get(), bytes, sizeof(bytes), 0);
-    if (came <= 0) return answer;
+  char bytes[4096];
+  ssize_t came = 0;
+  while ((came = recv(connection.get(), bytes, sizeof(bytes), 0)) > 0) {
     answer.append(bytes, static_cast<size_t>(came));
   }
+  EXPECT_TRUE(came == 0 || errno == ECONNRESET) << "the connection is still open";
+  return answer;
 }
 
 TEST(HttpPortTest, AnswersRequestsOverOneConnection) {
@@ -68,7 +78,8 @@ TEST(HttpPortTest, RefusesWhatItIsNotFor) {
   EXPECT_EQ(client.Delete("/metrics")->status, 405);
   EXPECT_EQ(client.Get("/metrics", {{"Range", "bytes=0-1,0-1,0-1"}})->body, "/metrics\n");
   EXPECT_FALSE(client.Get("/metrics", {{"Accept-Encoding", "br"}})->has_header("Content-Encoding"));
-  EXPECT_THAT(Say(ConnectTo(port->port()), "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n123456789"),
+  EXPECT_THAT(Say(PatientlyConnectTo(port->port()),
+                  "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n123456789"),
               StartsWith("HTTP/1.1 405"));
 }
 
@@ -76,19 +87,19 @@ TEST(HttpPortTest, EndsARequestThatHasTooManyBytes) {
   const auto port = Open({}, Echo);
   for (const std::string& text : {"GET /" + std::string(9000, 'x'), std::string(9000, '\n'),
                                   "GET / HTTP/1.1\r\n" + std::string(9000, 'x')}) {
-    EXPECT_THAT(Say(ConnectTo(port->port()), text), testing::Not(HasSubstr("200 OK")));
+    EXPECT_THAT(Say(PatientlyConnectTo(port->port()), text), testing::Not(HasSubstr("200 OK")));
   }
   // As much as a request may have, of what the library matches by recursion.
   const std::string digits = "GET / HTTP/1.1\r\nConnection: close\r\nRange: bytes=";
-  EXPECT_THAT(Say(ConnectTo(port->port()), digits + std::string(8000, '1') + "-\r\n\r\n"),
+  EXPECT_THAT(Say(PatientlyConnectTo(port->port()), digits + std::string(8000, '1') + "-\r\n\r\n"),
               HasSubstr("HTTP/1.1 "));
   EXPECT_EQ(httplib::Client("localhost", port->port()).Get("/livez")->status, 200);
 }
 
 TEST(HttpPortTest, EndsARequestThatDoesNotEnd) {
   const auto port = Open({.request_time = std::chrono::milliseconds(20)}, Echo);
-  EXPECT_THAT(Say(ConnectTo(port->port()), ""), IsEmpty());
-  EXPECT_THAT(Say(ConnectTo(port->port()), "GET / HTTP/1.1\r\nX: "),
+  EXPECT_THAT(Say(PatientlyConnectTo(port->port()), ""), IsEmpty());
+  EXPECT_THAT(Say(PatientlyConnectTo(port->port()), "GET / HTTP/1.1\r\nX: "),
               testing::Not(HasSubstr("200")));
 }
 
@@ -96,7 +107,7 @@ TEST(HttpPortTest, EndsAnAnswerThatIsNotTaken) {
   const auto port = Open({.request_time = std::chrono::milliseconds(20)}, [](const auto&) {
     return HttpPort::Answer{.text = std::string(64 << 20, 'x')};
   });
-  const FileDescriptor connection = ConnectTo(port->port());
+  const FileDescriptor connection = PatientlyConnectTo(port->port());
   const std::string_view request = "GET / HTTP/1.1\r\nConnection: close\r\n\r\n";
   ASSERT_GT(send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL), 0);
   pollfd broken = {.fd = connection.get(), .events = POLLRDHUP, .revents = 0};
@@ -118,10 +129,14 @@ TEST(HttpPortTest, TheIdlestConnectionMakesRoomForANewOne) {
 TEST(HttpPortTest, SilentPeersDoNotKeepOthersOut) {
   const auto port = Open({.connections_max = 2}, Echo);
   std::vector<FileDescriptor> silent;
-  for (int i = 0; i < 8; ++i) silent.push_back(ConnectTo(port->port()));
+  for (int i = 0; i < 8; ++i) silent.push_back(PatientlyConnectTo(port->port()));
   // While they come faster than the port can close them, one more may be turned away.
   httplib::Result answer = httplib::Client("localhost", port->port()).Get("/livez");
-  while (!answer) answer = httplib::Client("localhost", port->port()).Get("/livez");
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!answer && std::chrono::steady_clock::now() < deadline) {
+    answer = httplib::Client("localhost", port->port()).Get("/livez");
+  }
+  ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 200);
 }
 
@@ -129,7 +144,7 @@ TEST(HttpPortTest, EndsAConnectionThatAsksTooOften) {
   const auto port = Open({.requests_at_once = 3, .requests_per_second = 0}, Echo);
   std::string requests;
   for (int i = 0; i < 5; ++i) requests += "GET /livez HTTP/1.1\r\n\r\n";
-  const std::string answers = Say(ConnectTo(port->port()), requests);
+  const std::string answers = Say(PatientlyConnectTo(port->port()), requests);
   size_t count = 0;
   for (size_t at = answers.find("200 OK"); at != answers.npos;
        at = answers.find("200 OK", at + 1)) {
@@ -140,7 +155,7 @@ TEST(HttpPortTest, EndsAConnectionThatAsksTooOften) {
 
 TEST(HttpPortTest, EndsWithConnectionsThatAreOpen) {
   auto port = Open({}, Echo);
-  const FileDescriptor silent = ConnectTo(port->port());
+  const FileDescriptor silent = PatientlyConnectTo(port->port());
   httplib::Client client("localhost", port->port());
   client.set_keep_alive(true);
   ASSERT_TRUE(client.Get("/livez"));
@@ -152,7 +167,7 @@ constexpr std::string_view kAsk = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r
 
 /// Asks for the stream and returns the connection once the first event has begun to come.
 FileDescriptor OpenStream(const HttpPort& port) {
-  FileDescriptor connection = ConnectTo(port.port());
+  FileDescriptor connection = PatientlyConnectTo(port.port());
   EXPECT_GT(send(connection.get(), kAsk.data(), kAsk.size(), MSG_NOSIGNAL), 0);
   char byte = 0;
   EXPECT_EQ(recv(connection.get(), &byte, 1, MSG_PEEK), 1);
@@ -175,8 +190,10 @@ std::string ReadUntil(const FileDescriptor& connection, std::string_view text) {
 /// Returns once the port lets another stream begin: it then has seen that one is over.
 void AwaitPlace(const HttpPort& port) {
   std::string answer;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
   while (!answer.starts_with("HTTP/1.1 200")) {
-    const FileDescriptor connection = ConnectTo(port.port());
+    ASSERT_LT(std::chrono::steady_clock::now(), deadline) << answer;
+    const FileDescriptor connection = PatientlyConnectTo(port.port());
     send(connection.get(), kAsk.data(), kAsk.size(), MSG_NOSIGNAL);
     answer = ReadUntil(connection, "\r\n\r\n");
   }
@@ -221,7 +238,7 @@ TEST_F(HttpPortStreamTest, HasSoManyStreamsAndNoMore) {
 TEST_F(HttpPortStreamTest, AStreamIsBusyAndStays) {
   const auto port = OpenPort({.connections_max = 1});
   const FileDescriptor stream = OpenStream(*port);
-  EXPECT_THAT(Say(ConnectTo(port->port()), kAsk), IsEmpty());
+  EXPECT_THAT(Say(PatientlyConnectTo(port->port()), kAsk), IsEmpty());
   const std::string next = "data: " + std::to_string(number_ + 1) + "\n";
   EXPECT_THAT(ReadUntil(stream, next), HasSubstr(next));
 }
@@ -288,7 +305,7 @@ TEST_F(HttpPortTlsTest, HasNoHandshakeWithACertificateOfAnotherAuthority) {
 }
 
 TEST_F(HttpPortTlsTest, AnswersNobodyWithoutEncryption) {
-  EXPECT_THAT(Say(ConnectTo(port_->port()), "GET / HTTP/1.1\r\n\r\n"),
+  EXPECT_THAT(Say(PatientlyConnectTo(port_->port()), "GET / HTTP/1.1\r\n\r\n"),
               testing::Not(HasSubstr("HTTP")));
 }
 

@@ -1,12 +1,10 @@
-#include "deploy/psctl/node/node_plan.h"
+#include "deploy/psctl/run/process_plan.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
-
-#include "deploy/psctl/run/process_plan.h"
 
 namespace slipstream {
 namespace {
